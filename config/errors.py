@@ -7,6 +7,7 @@ of the docstring be the title.
 
 import json
 import logging
+import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
@@ -383,5 +384,5 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not request.path.startswith(_API):
         return defaults.server_error(request)
     problem = UnexpectedError()
-    logger.error("%s %s", _INCIDENT, problem.incident, exc_info=True)
+    logger.error("%s %s", _INCIDENT, problem.incident, exc_info=sys.exc_info())
     return problem_response(problem)
