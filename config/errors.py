@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, Self, TypedDict
 
 import psycopg
 from django.core.exceptions import (
@@ -57,9 +57,10 @@ def faults(pairs: Iterable[tuple[str, str]], at: str = "") -> list[Fault]:
 class Problem(Exception):
     """The request is refused"""
 
-    code: ClassVar[str] = "problem"
-    status: ClassVar[int] = 400
-    title: ClassVar[str] = "The request is refused"
+    code: str = "problem"
+    status: int = 400
+    title: str = "The request is refused"
+    usual_headers: Mapping[str, str] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -75,7 +76,7 @@ class Problem(Exception):
     ) -> None:
         self.detail = detail if detail is not None else f"{self.title}."
         self.errors: list[Fault] = list(errors)
-        self.headers: dict[str, str] = dict(headers or {})
+        self.headers: dict[str, str] = {**self.usual_headers, **(headers or {})}
         super().__init__(self.detail)
 
     @classmethod
@@ -124,17 +125,7 @@ class Unauthenticated(Problem):
 
     code = "unauthenticated"
     status = 401
-
-    def __init__(
-        self,
-        detail: str | None = None,
-        *,
-        errors: Iterable[Fault] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(
-            detail, errors=errors, headers={"WWW-Authenticate": "Bearer", **(headers or {})}
-        )
+    usual_headers = {"WWW-Authenticate": "Bearer"}
 
 
 class Forbidden(Problem):
@@ -248,9 +239,7 @@ class Unavailable(_Incident):
 
     code = "unavailable"
     status = 503
-
-    def __init__(self, detail: str | None = None, **kwargs: Any) -> None:
-        super().__init__(detail, **{"headers": {"Retry-After": "1"}, **kwargs})
+    usual_headers = {"Retry-After": "1"}
 
 
 def as_problem(exc: Exception, _context: Mapping[str, Any] | None = None) -> HttpResponse:
@@ -317,16 +306,11 @@ def _own_headers(exc: Exception) -> dict[str, str] | None:
 def _other_drf(exc: drf.APIException) -> Problem:
     if exc.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return UnexpectedError()
-    kind = type(
-        "RefusedRequest",
-        (Problem,),
-        {
-            "code": exc.default_code.replace("_", "-"),
-            "status": exc.status_code,
-            "title": HTTPStatus(exc.status_code).phrase,
-        },
-    )
-    return kind(str(exc.detail))
+    problem = Problem(str(exc.detail))
+    problem.code = exc.default_code.replace("_", "-")
+    problem.status = exc.status_code
+    problem.title = HTTPStatus(exc.status_code).phrase
+    return problem
 
 
 def _django_detail(exc: DjangoValidationError) -> Any:

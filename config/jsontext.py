@@ -166,7 +166,7 @@ def _faults(item: Any, place: _Place, depth: int) -> Iterator[tuple[_Place, str]
     is_object = isinstance(item, _Members)
     seen: set[str] = set()
     for key, value in item if is_object else enumerate(item):
-        if is_object:
+        if isinstance(key, str):
             yield from _key_faults(key, seen, place)
         yield from _faults(value, (*place, key), depth + 1)
 
