@@ -1,0 +1,165 @@
+import os
+
+from config.database import databases
+from config.supervisor.keyfile import load_keys
+from config.supervisor.paths import PROJECT, data_folder
+
+BASE_DIR = PROJECT
+DATA_FOLDER = data_folder(os.environ)
+_keys = load_keys(DATA_FOLDER, os.environ)
+
+# Keys
+SECRET_KEY = _keys.secret_key
+ABEYANCE_MASTER_KEYS: dict[str, bytes] = _keys.master
+ABEYANCE_CURRENT_KEY: str = _keys.current
+
+# Where it is reached
+DEBUG = False
+ABEYANCE_PORT = int(os.environ.get("ABEYANCE_PORT", "8765"))
+ABEYANCE_HOST = os.environ.get("ABEYANCE_HOST", "127.0.0.1")
+ALLOWED_HOSTS = [
+    host.strip()
+    for host in os.environ.get("ABEYANCE_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
+    if host.strip()
+]
+# `host:port` pairs that a tool may call although their address is private.
+ABEYANCE_ALLOWED_HOSTS = [
+    pair.strip() for pair in os.environ.get("ABEYANCE_ALLOWED_HOSTS", "").split(",") if pair.strip()
+]
+ABEYANCE_DEMO = os.environ.get("ABEYANCE_DEMO", "1") != "0"
+ABEYANCE_WORKERS = int(os.environ.get("ABEYANCE_WORKERS", "4"))
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = False
+
+INSTALLED_APPS = [
+    "config",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.admin",
+    "django.contrib.staticfiles",
+    "guardian",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "tenants",
+    "interrupts",
+    "approvals",
+    "delegation",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_FOLDER.static
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+# Database: the app role, the owner and the sweep on one database (config/database.py)
+DATABASES = databases(os.environ, DATA_FOLDER)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+
+# People
+AUTH_USER_MODEL = "tenants.User"
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "guardian.backends.ObjectPermissionBackend",
+]
+ANONYMOUS_USER_NAME = None
+GUARDIAN_MONKEY_PATCH_USER = False
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+
+# API
+# The front refuses larger bodies before Django sees them (config/asgi.py).
+DATA_UPLOAD_MAX_MEMORY_SIZE = 17 * 1024 * 1024
+REST_FRAMEWORK = {
+    "EXCEPTION_HANDLER": "config.errors.as_problem",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Abeyance",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PUBLIC": True,
+    "SERVE_PERMISSIONS": [],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+
+# Celery: messages are hints, rows are truth. A message is acknowledged on receipt; a lost one is
+# found by the sweep, so nothing here waits for a broker.
+CELERY_BROKER_URL = (
+    os.environ.get("CELERY_BROKER_URL") or f"redis+socket://{DATA_FOLDER.broker_socket}"
+)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONCURRENCY = ABEYANCE_WORKERS
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_STATE_DB = None
+CELERY_TASK_TIME_LIMIT = 240
+CELERY_TASK_SOFT_TIME_LIMIT = None
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "socket_connect_timeout": 2}
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_FOLDER.beat / "schedule")
+CELERY_TIMEZONE = "UTC"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": os.environ.get("ABEYANCE_LOG_LEVEL", "INFO")},
+    "loggers": {
+        "django": {"level": "INFO"},
+        "django.request": {"level": "ERROR"},
+        "httpx": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,2 @@
+class CannotStart(Exception):
+    """Something outside the program is missing or taken; the text is the one line to print."""

@@ -1,0 +1,60 @@
+"""What every test leans on: a database made by the owner, and tests that run as the app role."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.db import connections
+from django.test import TransactionTestCase
+from pytest_django import DjangoDbBlocker
+
+KEPT_BY_FLUSH = ("django_migrations", "django_content_type", "auth_permission")
+"""Filled by the migrations and by nothing else, so a test leaves them as they were."""
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    request: pytest.FixtureRequest,
+    django_test_environment: None,
+    django_db_blocker: DjangoDbBlocker,
+    django_db_keepdb: bool,
+    django_db_createdb: bool,
+    django_db_modify_db_settings: None,
+) -> Iterator[None]:
+    """Make the test database as the owner, by the real migrations."""
+    owner = connections["owner"]
+    original_name = owner.settings_dict["NAME"]
+    with django_db_blocker.unblock():
+        owner.creation.create_test_db(
+            verbosity=max(request.config.option.verbose - 1, 0),
+            autoclobber=True,
+            serialize=False,
+            keepdb=django_db_keepdb and not django_db_createdb,
+        )
+        for alias in ("default", "sweep"):
+            connections[alias].close()
+            connections[alias].creation.set_as_test_mirror(owner.settings_dict)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: flush())
+        yield
+    with django_db_blocker.unblock():
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+        if not django_db_keepdb:
+            owner.creation.destroy_test_db(original_name, verbosity=0)
+
+
+def flush() -> None:
+    """Empty the tables after a transactional test, as the owner: the app role may not truncate."""
+    parameters = connections["owner"].get_connection_params()
+    plain = {k: v for k, v in parameters.items() if k not in {"context", "cursor_factory"}}
+    with psycopg.connect(**plain, autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT quote_ident(tablename) FROM pg_tables"
+            " WHERE schemaname = 'public' AND tablename <> ALL(%s)",
+            [list(KEPT_BY_FLUSH)],
+        ).fetchall()
+        looks = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for (table,) in rows)
+        if filled := connection.execute(" UNION ALL ".join(looks)).fetchall():
+            connection.execute("SET lock_timeout = '10s'")
+            connection.execute(f"TRUNCATE {', '.join(table for (table,) in filled)} CASCADE")
