@@ -1,0 +1,35 @@
+"""Who may let a run go on: declared policy, gates, and what people said of them."""
+
+from approvals.models.authority import TenantPermission, ToolPermission
+from approvals.models.gates import (
+    FINAL_GATES,
+    GATE_MOVES,
+    OPEN_GATES,
+    Assignment,
+    Ceremony,
+    Decision,
+    Gate,
+    GateState,
+    Pattern,
+    Verdict,
+    View,
+)
+from approvals.models.policies import PolicyStatus, PolicyVersion
+
+__all__ = [
+    "FINAL_GATES",
+    "GATE_MOVES",
+    "OPEN_GATES",
+    "Assignment",
+    "Ceremony",
+    "Decision",
+    "Gate",
+    "GateState",
+    "Pattern",
+    "PolicyStatus",
+    "PolicyVersion",
+    "TenantPermission",
+    "ToolPermission",
+    "Verdict",
+    "View",
+]

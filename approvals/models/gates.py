@@ -1,0 +1,216 @@
+"""A gate and what is said of it.
+
+    preparing ─► pending ─► approved | rejected | changes_requested | responded | expired
+        │           │
+        └───────────┴─► withdrawn | superseded
+"""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from interrupts.models import Effect, Interrupt, Risk, Run, Step
+from tenants.models import TenantOwned, User
+
+
+class Pattern(models.TextChoices):
+    PROPOSE_CONFIRM = "propose_confirm"
+    PREVIEW = "preview"
+    ALLOWLIST = "allowlist"
+
+
+class GateState(models.TextChoices):
+    PREPARING = "preparing"
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    CHANGES_REQUESTED = "changes_requested"
+    RESPONDED = "responded"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    SUPERSEDED = "superseded"
+
+
+G = GateState
+OPEN_GATES = frozenset({G.PREPARING, G.PENDING})
+FINAL_GATES = frozenset(G) - OPEN_GATES
+GATE_MOVES: dict[GateState, frozenset[GateState]] = {
+    # An edit's preview is taken anew, and what waits for it is preparing again.
+    G.PREPARING: frozenset({G.PENDING, G.EXPIRED, G.WITHDRAWN, G.SUPERSEDED, G.REJECTED}),
+    G.PENDING: frozenset(
+        {
+            G.PREPARING,
+            G.APPROVED,
+            G.REJECTED,
+            G.CHANGES_REQUESTED,
+            G.RESPONDED,
+            G.EXPIRED,
+            G.WITHDRAWN,
+            G.SUPERSEDED,
+        }
+    ),
+    **{state: frozenset() for state in FINAL_GATES},
+}
+
+
+class Ceremony(models.TextChoices):
+    SINGLE = "single"
+    REVIEW = "review"
+    EXPLICIT = "explicit"
+    TYPED = "typed"
+
+
+class Verdict(models.TextChoices):
+    APPROVE = "approve"
+    REJECT = "reject"
+    REQUEST_CHANGES = "request_changes"
+    RESPOND = "respond"
+
+
+class Gate(TenantOwned):
+    """A policy decision about one step, and the snapshot of what is shown to those who decide it.
+
+    ``arguments`` are those on show: an edit that still lacks votes replaces them, and the digest
+    with them.
+    """
+
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False
+    )
+    step = models.ForeignKey(
+        Step, on_delete=models.PROTECT, related_name="gates", db_constraint=False
+    )
+    interrupt = models.ForeignKey(
+        Interrupt, on_delete=models.PROTECT, null=True, related_name="+", db_constraint=False
+    )
+    pattern = models.CharField(max_length=15, choices=Pattern.choices)
+    state = models.CharField(max_length=17, choices=GateState.choices)
+    risk = models.CharField(max_length=6, choices=Risk.choices)
+    effect = models.CharField(max_length=12, choices=Effect.choices)
+    ceremony = models.CharField(max_length=8, choices=Ceremony.choices)
+    required_confirmation = models.TextField(null=True)
+
+    headline = models.TextField()
+    consequence = models.TextField(blank=True)
+    arguments = models.BinaryField(max_length=32)  # Content: canonical JSON
+    arguments_digest = models.CharField(max_length=71)  # sensitive values as HMACs
+    digest = models.CharField(max_length=71)  # of all that is shown as what
+    why = models.JSONField()  # goal, reasoning, confidence, previous_steps: untrusted text
+    what_could_go_wrong = models.JSONField()
+    preview = models.JSONField(null=True)
+    preview_error = models.TextField(null=True)
+    fresh_until = models.DateTimeField(null=True)
+
+    triggers = models.JSONField()
+    policy_version = models.PositiveIntegerField()
+    quorum = models.PositiveSmallIntegerField(default=1)
+    stages = models.JSONField(default=list)
+    approvers = ArrayField(models.CharField(max_length=100), default=list)  # groups; none: all
+    routing = models.JSONField(default=dict)
+    twin = models.UUIDField(null=True)
+    expires_at = models.DateTimeField(null=True)
+    on_expiry = models.CharField(max_length=8, null=True)
+    due_at = models.DateTimeField(null=True)  # when a worker should look at it: preview, expiry
+    preview_tries = models.PositiveSmallIntegerField(default=0)
+    opened_at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="gate_due"),
+            models.Index(
+                fields=["tenant", "id"],
+                condition=Q(state__in=["preparing", "pending"]),
+                name="gate_open",
+            ),
+        ]
+        constraints = [
+            # Nobody is asked twice at once about one step.
+            models.UniqueConstraint(
+                fields=["step"],
+                condition=Q(state__in=["preparing", "pending"]),
+                name="one_pending_gate_per_step",
+            ),
+            # Nothing expires into approval.
+            models.CheckConstraint(
+                condition=Q(on_expiry=None) | Q(on_expiry__in=["reject", "cancel", "escalate"]),
+                name="a_gate_expires_into_no_approval",
+            ),
+            models.CheckConstraint(condition=Q(quorum__gte=1), name="a_gate_needs_somebody"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.headline} ({self.state})"
+
+
+class Decision(TenantOwned):
+    """One person's verdict on a gate, bound to what they were shown; never changed but in
+    ``counts``: an edit, a withdrawal or a lost right makes it count no more."""
+
+    gate = models.ForeignKey(
+        Gate, on_delete=models.PROTECT, related_name="decisions", db_constraint=False
+    )
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    delegation = models.UUIDField(null=True)
+    verdict = models.CharField(max_length=15, choices=Verdict.choices)
+    digest = models.CharField(max_length=71)  # of what was seen
+    approves = models.CharField(max_length=71)  # digest of what it speaks for: an edit's is new
+    edits = models.BinaryField(max_length=32, null=True)  # Content
+    value = models.BinaryField(max_length=32, null=True)  # Content
+    reason = models.TextField(null=True)
+    policy_version = models.PositiveIntegerField()
+    counts = models.BooleanField(default=True)
+    at = models.DateTimeField()
+    withdrawn_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            # A person votes once for what is shown, with all their tokens.
+            models.UniqueConstraint(
+                fields=["gate", "user"], condition=Q(counts=True), name="one_counting_vote_a_person"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by {self.user_id}"
+
+
+class View(TenantOwned):
+    """Who was shown what, first and last when."""
+
+    gate = models.ForeignKey(
+        Gate, on_delete=models.PROTECT, related_name="views", db_constraint=False
+    )
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    digest = models.CharField(max_length=71)
+    snapshot = models.JSONField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["gate", "user", "digest"], name="view_once_per_digest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} saw {self.digest[:19]}"
+
+
+class Assignment(TenantOwned):
+    """Person × pending gate: the narrow table that inboxes read."""
+
+    gate = models.ForeignKey(
+        Gate, on_delete=models.CASCADE, related_name="assignments", db_constraint=False
+    )
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    assigned_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "gate"], name="assigned_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.gate_id} to {self.user_id}"

@@ -1,0 +1,54 @@
+"""What a run may be: its nouns, its states and the moves between them."""
+
+from interrupts.models.holds import InFlight, Interrupt, InterruptStatus
+from interrupts.models.runs import Checkpoint, Content, Guidance, Run
+from interrupts.models.states import (
+    ENDED,
+    OPEN_STEPS,
+    RUN_MOVES,
+    STEP_MOVES,
+    Effect,
+    Executor,
+    Outcome,
+    Reason,
+    Resolution,
+    ResponseKind,
+    Risk,
+    RunStatus,
+    StepStatus,
+    Suspension,
+)
+from interrupts.models.steps import Attempt, Receipt, Source, Step
+from interrupts.models.tools import Freeze, FreezeScope, Tool, ToolVersion
+
+__all__ = [
+    "ENDED",
+    "OPEN_STEPS",
+    "RUN_MOVES",
+    "STEP_MOVES",
+    "Attempt",
+    "Checkpoint",
+    "Content",
+    "Effect",
+    "Executor",
+    "Freeze",
+    "FreezeScope",
+    "Guidance",
+    "InFlight",
+    "Interrupt",
+    "InterruptStatus",
+    "Outcome",
+    "Reason",
+    "Receipt",
+    "Resolution",
+    "ResponseKind",
+    "Risk",
+    "Run",
+    "RunStatus",
+    "Source",
+    "Step",
+    "StepStatus",
+    "Suspension",
+    "Tool",
+    "ToolVersion",
+]

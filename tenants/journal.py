@@ -1,0 +1,109 @@
+"""Journal streams: who did what when, in an order that can be proved.
+
+The database composes the text, reads the clock and extends the chain, under the lock of the row
+that heads the stream; the key comes from outside it, one per stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from config.keys import StreamKey, current_key_id, stream_key
+from tenants.scope import current_tenant_id
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: an agent, a user, the system itself or a delegation."""
+
+    kind: str
+    id: str
+
+    @property
+    def text(self) -> str:
+        return json.dumps({"id": self.id, "kind": self.kind}, separators=(",", ":"))
+
+    @property
+    def as_json(self) -> dict[str, str]:
+        return {"kind": self.kind, "id": self.id}
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.id}"
+
+
+SYSTEM = Actor("system", "abeyance")
+
+
+class Entry(NamedTuple):
+    kind: str
+    data: Mapping[str, Any] = {}  # noqa: RUF012 - a NamedTuple's default; never written to
+
+    @property
+    def text(self) -> str:
+        return json.dumps(
+            self.data, separators=(",", ":"), sort_keys=True, ensure_ascii=False, default=str
+        )
+
+
+@dataclass(slots=True)
+class Pending:
+    """Entries gathered under a lock, written together at the end of the transaction."""
+
+    entries: list[Entry] = field(default_factory=list)
+
+    def note(self, kind: str, **data: Any) -> None:
+        self.entries.append(Entry(kind, data))
+
+
+def key_of(stream: UUID) -> StreamKey:
+    return stream_key(stream, current_key_id())
+
+
+def extend(
+    stream: UUID, *, seq: int, head: bytes, actor: Actor, entries: Sequence[Entry]
+) -> tuple[int, bytes]:
+    """Append ``entries`` after the stream's ``seq`` and hash ``head``; return the new head.
+
+    The caller holds the lock of the row that heads the stream, and stores what is returned.
+    """
+    key = key_of(stream)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT seq, head FROM tenants_journal_extend"
+            "(%s, %s, %s, %s, clock_timestamp(), %s, %s, %s, %s, %s, %s)",
+            [
+                current_tenant_id(),
+                stream,
+                seq,
+                head,
+                *key,
+                actor.text,
+                [entry.kind for entry in entries],
+                [entry.text for entry in entries],
+            ],
+        )
+        new_seq, new_head = cursor.fetchone()
+    return new_seq, bytes(new_head)
+
+
+def append_to_tenant(actor: Actor, *entries: Entry) -> None:
+    """Append to the current tenant's stream; takes the tenant row's lock till the commit."""
+    tenant = current_tenant_id()
+    key = key_of(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tenants_journal_append(%s, %s, %s, %s, %s, %s, %s)",
+            [
+                tenant,
+                *key,
+                actor.text,
+                [entry.kind for entry in entries],
+                [entry.text for entry in entries],
+            ],
+        )

@@ -1,0 +1,25 @@
+"""Who there is: people, tenants and the machines that act for them; and what every tenant keeps."""
+
+from tenants.models.base import TenantOwned, TenantQuerySet
+from tenants.models.delivery import IdempotentAnswer, OutboxMessage
+from tenants.models.journal import JournalEntry
+from tenants.models.machines import Agent, AgentKey, UserToken
+from tenants.models.people import Group, GroupMember, Membership, Role, User
+from tenants.models.tenant import Tenant
+
+__all__ = [
+    "Agent",
+    "AgentKey",
+    "Group",
+    "GroupMember",
+    "IdempotentAnswer",
+    "JournalEntry",
+    "Membership",
+    "OutboxMessage",
+    "Role",
+    "Tenant",
+    "TenantOwned",
+    "TenantQuerySet",
+    "User",
+    "UserToken",
+]
