@@ -205,7 +205,8 @@ def _body(
 
 def _next(
     connection: socket.socket, wire: h11.Connection, deadline: Deadline
-) -> h11.Event | type[h11.PAUSED]:
+) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+    """Return the next event that is not a want of data."""
     while (event := wire.next_event()) is h11.NEED_DATA:
         connection.settimeout(deadline.remaining())
         wire.receive_data(connection.recv(_CHUNK))

@@ -135,9 +135,7 @@ class HttpEffect:
             ],
             body,
         )
-        return exchange(
-            request, allowed=self.allowed_hosts, deadline=Deadline.after(call.timeout)
-        )
+        return exchange(request, allowed=self.allowed_hosts, deadline=Deadline.after(call.timeout))
 
     def _signed(self, message_id: str, body: bytes) -> list[tuple[str, str]]:
         if self.secret is None:
@@ -221,11 +219,15 @@ def _not_answered(call: Call, fault: Unsendable | NotSent | Lost) -> Observed:
             return Observed(Outcome.UNKNOWN, error=plain(error))
 
 
-def _readable(answer: Answer) -> dict[str, Any]:
+def _readable(answer: Answer, *required: str) -> dict[str, Any]:
     """Return the JSON object of a 2xx answer. Raises `_Unreadable`."""
     if not _is_success(answer.status):
         raise _Unreadable(f"The far end answered {_status(answer)}.")
-    return _object(answer)
+    value = _object(answer)
+    for name in required:
+        if name not in value:
+            raise _Unreadable(f"The far end's answer has no {name}.")
+    return value
 
 
 def _object(answer: Answer) -> dict[str, Any]:
@@ -243,9 +245,7 @@ def _object(answer: Answer) -> dict[str, Any]:
 
 def _succeeded(call: Call, answer: Answer) -> Observed:
     try:
-        value = _readable(answer)
-        if "result" not in value:
-            raise _Unreadable("The far end's answer has no result.")
+        value = _readable(answer, "result")
     except _Unreadable as fault:
         _log("answer", call, fault)
         return Observed(Outcome.UNKNOWN, error=f"{fault} Whether it acted is not known.")
@@ -319,6 +319,7 @@ def _found(answer: Answer) -> Reconciled:
     finding = _SAID.get((answer.status, outcome)) if isinstance(outcome, str) else None
     if finding is None:
         return Reconciled(
-            Finding.CANNOT_TELL, error=f"The far end answered {_status(answer)} and settled nothing."
+            Finding.CANNOT_TELL,
+            error=f"The far end answered {_status(answer)} and settled nothing.",
         )
     return Reconciled(finding, value.get("result"), external_id_of(value.get("external_id")))

@@ -16,9 +16,9 @@ import inspect
 import json
 import logging
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
@@ -33,6 +33,8 @@ from interrupts.effects.base import (
     Preview,
     PreviewFailed,
     Reconciled,
+    cost_of,
+    external_id_of,
     plain,
 )
 from interrupts.effects.previews import UnreadablePreview, preview_of
@@ -41,4 +43,200 @@ GROUP: Final = "abeyance.tools"
 
 logger = logging.getLogger(__name__)
 
-type Arguments = dict[str, Any]
+
+class NotPerformed(Exception):
+    """Raised by a tool that has begun nothing; the call is sent again after `retry_after` seconds.
+
+    The message may be shown to the agent.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Refused(Exception):
+    """Raised by a tool that has done nothing and never will. The message may be shown."""
+
+
+class NotInstalled(Exception):
+    """No usable function of that name is installed; the message may be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonTool:
+    """What an entry point offers. A plain function may carry the last three as attributes."""
+
+    execute: Callable[[dict[str, Any], Call], Any]
+    preview: Callable[[dict[str, Any], Call], Any] | None = None
+    reconcile: Callable[[dict[str, Any], Call], Reconciled] | None = None
+    compensate: Callable[[dict[str, Any], Call, Any, str | None], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEffect:
+    """The installed function of this name, or of the tool's name where it is None."""
+
+    function: str | None = None
+
+    def preview(self, call: Call) -> Preview:
+        try:
+            tool = tool_named(self.function or call.tool)
+        except NotInstalled as fault:
+            raise PreviewFailed(str(fault)) from fault
+        if tool.preview is None:
+            raise PreviewFailed("The tool has no preview.")
+        return _previewed(call, partial(tool.preview, json.loads(call.arguments), call))
+
+    def execute(self, call: Call) -> Observed:
+        try:
+            tool = tool_named(self.function or call.tool)
+        except NotInstalled as fault:
+            return Observed(Outcome.NOT_PERFORMED, error=str(fault))
+        return _observed(call, partial(tool.execute, json.loads(call.arguments), call))
+
+    def reconcile(self, call: Call) -> Reconciled:
+        try:
+            tool = tool_named(self.function or call.tool)
+        except NotInstalled as fault:
+            return Reconciled(Finding.CANNOT_TELL, error=str(fault))
+        if tool.reconcile is None:
+            return Reconciled(Finding.CANNOT_TELL, error="The tool cannot be asked.")
+        return _reconciled(call, partial(tool.reconcile, json.loads(call.arguments), call))
+
+    def compensate(self, call: Call, result: Any, external_id: str | None) -> Observed:
+        try:
+            tool = tool_named(self.function or call.tool)
+        except NotInstalled as fault:
+            return Observed(Outcome.NOT_PERFORMED, error=str(fault))
+        if tool.compensate is None:
+            return Observed(Outcome.FAILED, error="The tool has no compensation.")
+        arguments = json.loads(call.arguments)
+        return _observed(call, partial(tool.compensate, arguments, call, result, external_id))
+
+
+@cache
+def tool_named(name: str) -> PythonTool:
+    """Return the installed tool of this name, imported once a process. Raises `NotInstalled`."""
+    offers = _installed().get(name, ())
+    if not offers:
+        raise NotInstalled(f"No installed package offers a tool named {plain(name, 100)}.")
+    if len({offer.value for offer in offers}) > 1:
+        raise NotInstalled(f"Several installed packages offer a tool named {name}.")
+    return _load(offers[0])
+
+
+@cache
+def _installed() -> dict[str, list[EntryPoint]]:
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
+def forget_installed() -> None:
+    """Look the installed packages up anew, where the path to them has changed."""
+    _installed.cache_clear()
+    tool_named.cache_clear()
+
+
+def _load(point: EntryPoint) -> PythonTool:
+    try:
+        loaded = point.load()
+    except Exception as fault:  # foreign code: importing it may raise anything
+        _log_raised(f"importing {point.value}", fault)
+        raise NotInstalled(f"The installed tool {point.name} cannot be imported.") from fault
+    tool = loaded if isinstance(loaded, PythonTool) else _from_function(loaded)
+    if not callable(tool.execute) or inspect.iscoroutinefunction(tool.execute):
+        raise NotInstalled(f"The installed tool {point.name} is no synchronous function.")
+    return tool
+
+
+def _from_function(function: Any) -> PythonTool:
+    return PythonTool(
+        function,
+        getattr(function, "preview", None),
+        getattr(function, "reconcile", None),
+        getattr(function, "compensate", None),
+    )
+
+
+def _observed(call: Call, act: Callable[[], Any]) -> Observed:
+    try:
+        value = act()
+    except NotPerformed as fault:
+        error = plain(str(fault))
+        return Observed(Outcome.NOT_PERFORMED, error=error, retry_after=fault.retry_after)
+    except Refused as fault:
+        return Observed(Outcome.FAILED, error=plain(str(fault)))
+    except Exception as fault:  # noqa: BLE001  (foreign code: whatever it raises proves nothing)
+        _log_raised(f"{call.tool} (attempt {call.attempt})", fault)
+        return Observed(Outcome.UNKNOWN, error="The tool broke off; whether it acted is not known.")
+    if isinstance(value, Observed):
+        return _said(value)
+    return _said(Observed(Outcome.SUCCEEDED, value))
+
+
+def _said(seen: Observed) -> Observed:
+    """Keep of what a tool says what can be recorded."""
+    try:
+        result = _storable(seen.result)
+    except (TypeError, ValueError, RecursionError, Problem):
+        if seen.outcome is not Outcome.SUCCEEDED:
+            return replace(seen, result=None)
+        return Observed(
+            Outcome.UNKNOWN,
+            error="The tool's result cannot be recorded; whether it acted is not known.",
+        )
+    return Observed(
+        seen.outcome,
+        result,
+        external_id_of(seen.external_id),
+        cost_of(seen.cost),
+        None if seen.error is None else plain(seen.error),
+        seen.retry_after,
+    )
+
+
+def _storable(value: Any) -> Any:
+    """Return the value as JSON has it: what is read back later is what was recorded."""
+    if value is None:
+        return None
+    text = canonical(value)
+    if len(text) > MAX_RESULT_BYTES:
+        raise ValueError("larger than 1 MiB")
+    return parse(text)
+
+
+def _previewed(call: Call, act: Callable[[], Any]) -> Preview:
+    try:
+        value = act()
+        shown = _storable(asdict(value) if isinstance(value, Preview) else value)
+        return preview_of(shown if isinstance(shown, dict) else {})
+    except (PreviewFailed, Refused, NotPerformed) as fault:
+        raise PreviewFailed(plain(str(fault))) from fault
+    except UnreadablePreview as fault:
+        raise PreviewFailed(f"No preview could be taken. {fault}") from fault
+    except Exception as fault:  # foreign code; a preview has no effect
+        _log_raised(f"preview of {call.tool}", fault)
+        raise PreviewFailed("No preview could be taken. The tool broke off.") from fault
+
+
+def _reconciled(call: Call, act: Callable[[], Reconciled]) -> Reconciled:
+    try:
+        found = act()
+        return Reconciled(
+            Finding(found.outcome),
+            _storable(found.result),
+            external_id_of(found.external_id),
+            None if found.error is None else plain(found.error),
+        )
+    except Exception as fault:  # noqa: BLE001  (foreign code; asking has no effect)
+        _log_raised(f"reconciling {call.tool} (attempt {call.attempt})", fault)
+        return Reconciled(Finding.CANNOT_TELL, error="The tool broke off while it was asked.")
+
+
+def _log_raised(what: str, fault: Exception) -> None:
+    # Without the exception's message: it may quote an argument that must not be logged.
+    frames = "".join(traceback.format_tb(fault.__traceback__))
+    logger.error("%s raised %s\n%s", what, type(fault).__qualname__, frames)

@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 MAX_URL: Final = 2000
 KEY: Final = "{key}"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_WRITTEN = re.compile(r"[!-\[\]-~]+")
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9._])?")
 
 
@@ -42,27 +43,39 @@ class Target:
 
 def target_of(url: str) -> Target:
     """Read an absolute http or https URL. Raises `InvalidUrl`."""
-    if not url or len(url) > MAX_URL:
-        raise InvalidUrl(f"A URL has 1 to {MAX_URL} characters.")
-    if not re.fullmatch(r"[!-~]+", url) or "\\" in url:
-        raise InvalidUrl("A URL is written in printable ASCII without spaces or backslashes.")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        raise InvalidUrl("The host or the port of the URL is invalid.") from None
+    parts = _parts_of(url)
+    host, port = _host_and_port(parts)
     if parts.scheme not in _DEFAULT_PORTS:
         raise InvalidUrl("The scheme must be http or https.")
     if "@" in parts.netloc:
         raise InvalidUrl("A URL holds no user name and no password.")
-    if "#" in url:
-        raise InvalidUrl("A URL holds no fragment.")
     if not (_is_ipv6(host) if ":" in host else _NAME.fullmatch(host)):
         raise InvalidUrl("The host of the URL is invalid.")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, host, port or _DEFAULT_PORTS[parts.scheme], path)
+
+
+def _parts_of(url: str) -> SplitResult:
+    if not url or len(url) > MAX_URL:
+        raise InvalidUrl(f"A URL has 1 to {MAX_URL} characters.")
+    if not _WRITTEN.fullmatch(url):
+        raise InvalidUrl("A URL is written in printable ASCII without spaces or backslashes.")
+    if "#" in url:
+        raise InvalidUrl("A URL holds no fragment.")
+    try:
+        return urlsplit(url)
+    except ValueError:
+        raise InvalidUrl("The host of the URL is invalid.") from None
+
+
+def _host_and_port(parts: SplitResult) -> tuple[str, int | None]:
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise InvalidUrl("The port of the URL is invalid.") from None
     if port == 0 or parts.netloc.endswith(":"):
         raise InvalidUrl("The port of the URL is invalid.")
-    path = (parts.path or "/") + (f"?{parts.query}" if "?" in url else "")
-    return Target(parts.scheme, host, port or _DEFAULT_PORTS[parts.scheme], path)
+    return host, port
 
 
 def _is_ipv6(host: str) -> bool:
