@@ -59,6 +59,13 @@ def _settings(alias: str, environ: Mapping[str, str], folder: DataFolder) -> dic
     }
 
 
+def connect_parameters(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return psycopg's parameters for one of Django's DATABASES, for use without Django."""
+    names = {"dbname": "NAME", **{key.lower(): key for key in ("USER", "PASSWORD", "HOST", "PORT")}}
+    given = {key: settings[name] for key, name in names.items() if settings[name]}
+    return {**given, **settings["OPTIONS"]}
+
+
 def parse_url(url: str) -> dict[str, Any]:
     """Return the parts of a PostgreSQL URL; CannotStart says that it is none, without quoting it."""
     try:

@@ -28,6 +28,8 @@ ABEYANCE_ALLOWED_HOSTS = [
 ]
 ABEYANCE_DEMO = os.environ.get("ABEYANCE_DEMO", "1") != "0"
 ABEYANCE_WORKERS = int(os.environ.get("ABEYANCE_WORKERS", "4"))
+# Per web process; each keeps a database connection.
+ABEYANCE_WEB_THREADS = int(os.environ.get("ABEYANCE_WEB_THREADS", "4"))
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -74,7 +76,7 @@ TEMPLATES = [
     }
 ]
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_FOLDER.static
+STATIC_ROOT = None  # served from where the packages keep them, found once at start
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 

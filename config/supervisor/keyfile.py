@@ -32,17 +32,20 @@ def load_keys(folder: DataFolder, environ: Mapping[str, str]) -> Keys:
     """
     secret_key = environ.get("ABEYANCE_SECRET_KEY")
     listed = environ.get("ABEYANCE_MASTER_KEYS")
-    kept = {} if secret_key and listed else _kept(folder)
-    master = _parse(listed.split(",") if listed else kept["master_keys"])
+    if not (secret_key and listed):
+        kept = _kept(folder)
+        secret_key = secret_key or kept["secret_key"]
+        listed = listed or kept["master_keys"]
+    master = _parse(listed)
     current = environ.get("ABEYANCE_CURRENT_KEY") or next(iter(master))
     if current not in master:
         raise CannotStart(f"ABEYANCE_CURRENT_KEY names no master key: {current}")
-    return Keys(secret_key or kept["secret_key"], master, current)
+    return Keys(secret_key, master, current)
 
 
-def _parse(entries: list[str]) -> dict[str, bytes]:
+def _parse(listed: str) -> dict[str, bytes]:
     keys: dict[str, bytes] = {}
-    for entry in entries:
+    for entry in listed.split(","):
         key_id, _, text = entry.strip().partition(":")
         try:
             keys[key_id] = base64.b64decode(text, validate=True)
@@ -53,20 +56,21 @@ def _parse(entries: list[str]) -> dict[str, bytes]:
     return keys
 
 
-def _kept(folder: DataFolder) -> dict[str, list[str] | str]:
+def _kept(folder: DataFolder) -> dict[str, str]:
     try:
         if not folder.keys.exists():
             _make(folder)
-        return json.loads(folder.keys.read_text())
+        kept: dict[str, str] = json.loads(folder.keys.read_text())
     except PermissionError as fault:
         raise CannotStart(f"no right to read {folder.keys}: {fault.strerror}") from fault
+    return kept
 
 
 def _make(folder: DataFolder) -> None:
     """Write new keys whole and never over existing ones, whoever else does so meanwhile."""
     make_private(folder.root, mode=folder_mode())
     entry = f"k1:{base64.b64encode(secrets.token_bytes(MASTER_KEY_BYTES)).decode()}"
-    document = {"secret_key": secrets.token_urlsafe(48), "master_keys": [entry]}
+    document = {"secret_key": secrets.token_urlsafe(48), "master_keys": entry}
     partial = Path(f"{folder.keys}.{os.getpid()}")
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w") as file:

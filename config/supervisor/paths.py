@@ -42,10 +42,6 @@ class DataFolder:
         return self.root / "beat"
 
     @property
-    def static(self) -> Path:
-        return self.root / "static"
-
-    @property
     def cluster_elsewhere(self) -> Path:
         """Names the cluster's folder where PostgreSQL's user can't reach this one."""
         return self.root / "cluster-is-in"

@@ -1,0 +1,21 @@
+import os
+
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+wsgi = get_wsgi_application()
+
+from config.database import connect_parameters  # noqa: E402 - Django is set up first
+from config.front.application import Front  # noqa: E402
+from config.front.bridge import Bridge  # noqa: E402
+from config.front.changes import Changes  # noqa: E402
+from config.supervisor.processes import die_with_parent  # noqa: E402
+
+if "ABEYANCE_SUPERVISED" in os.environ:
+    die_with_parent()
+
+application = Front(
+    Bridge(wsgi, settings.ABEYANCE_WEB_THREADS),
+    Changes(connect_parameters(settings.DATABASES["sweep"])),
+)

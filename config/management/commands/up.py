@@ -1,0 +1,29 @@
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.db import connections
+
+from config.supervisor.supervise import Supervisor
+
+
+class Command(BaseCommand):
+    """Start the whole service with its embedded servers, and keep it going."""
+
+    help = "Start the whole service and keep it going; Ctrl-C stops all of it."
+    requires_system_checks: list[str] = []
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        supervisor = Supervisor(
+            settings.DATA_FOLDER, settings.ABEYANCE_HOST, settings.ABEYANCE_PORT, self._say
+        )
+        supervisor.run(self._migrate)
+
+    def _migrate(self) -> None:
+        call_command("migrate", verbosity=0)
+        connections.close_all()
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
