@@ -13,10 +13,20 @@ from typing import Any, Final, NoReturn
 
 from config.errors import InvalidBody, MalformedJson, Problem, pointer
 
-__all__ = ["MAX_DEPTH", "MAX_INTEGER", "canonical", "digest", "digest_bytes", "parse", "pointer"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_INTEGER",
+    "canonical",
+    "digest",
+    "digest_bytes",
+    "parse",
+    "pointer",
+    "value_faults",
+]
 
 MAX_DEPTH: Final = 64
 MAX_INTEGER: Final = 2**53 - 1
+MAX_VALUES: Final = 100_000
 
 _TOO_DEEP = f"Nested deeper than {MAX_DEPTH}."
 _INTEGER_TEXT = len(str(-MAX_INTEGER))
@@ -205,6 +215,46 @@ def _text_fault(text: str) -> str | None:
             "A NUL character cannot be stored." if is_nul else "A lone surrogate is no character."
         )
     return None
+
+
+def value_faults(value: Any) -> list[tuple[str, str]]:
+    """Return where, and why, a value from elsewhere (YAML, a form) is none that `parse` returns.
+
+    At most 100,000 values are looked at: an alias makes a small YAML text a huge value.
+    """
+    found: list[tuple[str, str]] = []
+    pending: list[tuple[Any, _Place]] = [(value, ())]
+    for _ in range(MAX_VALUES):
+        if not pending:
+            return found
+        item, place = pending.pop()
+        if detail := _value_fault(item, len(place)):
+            found.append((pointer(*place), detail))
+        elif isinstance(item, dict | list):
+            members = item.items() if isinstance(item, dict) else enumerate(item)
+            pending += reversed([(child, (*place, key)) for key, child in members])
+    return [*found, ("", f"Holds more than {MAX_VALUES} values.")] if pending else found
+
+
+def _value_fault(item: Any, depth: int) -> str | None:
+    if item is None or isinstance(item, bool):
+        return None
+    if isinstance(item, int | float):
+        return _number_fault(str(item).replace("inf", "Infinity"))
+    if isinstance(item, str):
+        return _text_fault(item)
+    if not isinstance(item, dict | list):
+        return f"A {type(item).__name__} is no JSON value; quote it to make it text."
+    if depth == MAX_DEPTH:
+        return _TOO_DEEP
+    return _names_fault(item) if isinstance(item, dict) else None
+
+
+def _names_fault(members: dict[Any, Any]) -> str | None:
+    if any(not isinstance(name, str) for name in members):
+        return "The name of a member is not text."
+    details = filter(None, map(_text_fault, members))
+    return next((f"A member's name: {detail}" for detail in details), None)
 
 
 # The C encoder's text is canonical, except for: numbers that ECMAScript writes otherwise, integers

@@ -1,5 +1,6 @@
 """What `config.jsontext` reads, refuses, writes and digests."""
 
+import datetime as dt
 import json
 import math
 import struct
@@ -35,7 +36,7 @@ def refusal(raw: bytes) -> Problem:
 
 
 @given(VALUES, st.booleans())
-def test_what_json_can_say_is_read_as_it_was_written(value: Any, ascii_only: bool) -> None:  # noqa: FBT001
+def test_what_json_can_say_is_read_as_it_was_written(value: Any, ascii_only: bool) -> None:
     assert parse(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
@@ -243,3 +244,41 @@ def test_the_digest_names_its_algorithm() -> None:
 def test_a_pointer_escapes_tilde_and_slash() -> None:
     assert jsontext.pointer("a/b", 0, "m~n", "") == "/a~1b/0/m~0n/"
     assert jsontext.pointer() == ""
+
+
+# Values from elsewhere
+
+
+@given(VALUES)
+def test_a_value_that_json_says_has_no_fault(value: Any) -> None:
+    assert jsontext.value_faults(value) == []
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 0
+
+
+@pytest.mark.parametrize(
+    ("value", "places"),
+    [
+        ({"a": [1, dt.date(2026, 1, 1)]}, ["/a/1"]),
+        ({"a": {1: "x"}}, ["/a"]),
+        ({"a": {"n\x00": 1}, "b": "\ud800"}, ["/a", "/b"]),
+        ({"a": math.nan, "b": -math.inf, "c": 2**53, "d": 1e16}, ["/a", "/b", "/c", "/d"]),
+        ({"a": {"b": {1, 2}, "c": b"x"}}, ["/a/b", "/a/c"]),
+        (nested(65), ["/0" * 64]),
+    ],
+)
+def test_a_value_that_json_cannot_say_is_told_with_its_place(value: Any, places: list[str]) -> None:
+    assert [place for place, _ in jsontext.value_faults(value)] == places
+
+
+def test_a_value_that_aliases_make_huge_or_endless_is_refused() -> None:
+    wide: Any = 0
+    for _ in range(20):
+        wide = [wide] * 10
+    endless: list[Any] = []
+    endless.append(endless)
+    assert ("", "Holds more than 100000 values.") in jsontext.value_faults(wide)
+    assert jsontext.value_faults(endless) == [("/0" * 64, "Nested deeper than 64.")]
+    assert jsontext.value_faults(nested(64)) == []
