@@ -57,6 +57,7 @@ class Migration(migrations.Migration):
                 ('interrupt', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.interrupt')),
                 ('run', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.run')),
                 ('step', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='gates', to='interrupts.step')),
+                ('tool', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.tool')),
                 ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),
@@ -152,6 +153,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='gate',
             index=models.Index(condition=models.Q(('state__in', ['preparing', 'pending'])), fields=['tenant', 'id'], name='gate_open'),
+        ),
+        migrations.AddIndex(
+            model_name='gate',
+            index=models.Index(fields=['tool', 'id'], name='gate_of_tool'),
         ),
         migrations.AddConstraint(
             model_name='gate',

@@ -1,8 +1,13 @@
 """A gate and what is said of it.
 
-    preparing ─► pending ─► approved | rejected | changes_requested | responded | expired
-        │           │
-        └───────────┴─► withdrawn | superseded
+    preparing ⇄ pending ─► rejected | changes_requested | responded
+        │         │ ▲ └──► expired | withdrawn | superseded
+        │         ▼ │                      ▲
+        │       approved ──────────────────┤ (superseded)
+        └──────────────────────────────────┘
+
+An approval that is withdrawn before its step starts makes the gate pending again; one that no
+longer holds when the step is about to start makes it superseded. No other final state is left.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from interrupts.models import Effect, Interrupt, Risk, Run, Step
+from interrupts.models import Effect, Interrupt, Risk, Run, Step, Tool
 from tenants.models import TenantOwned, User
 
 
@@ -38,7 +43,7 @@ OPEN_GATES = frozenset({G.PREPARING, G.PENDING})
 FINAL_GATES = frozenset(G) - OPEN_GATES
 GATE_MOVES: dict[GateState, frozenset[GateState]] = {
     # An edit's preview is taken anew, and what waits for it is preparing again.
-    G.PREPARING: frozenset({G.PENDING, G.EXPIRED, G.WITHDRAWN, G.SUPERSEDED, G.REJECTED}),
+    G.PREPARING: frozenset({G.PENDING, G.EXPIRED, G.WITHDRAWN, G.SUPERSEDED}),
     G.PENDING: frozenset(
         {
             G.PREPARING,
@@ -52,6 +57,7 @@ GATE_MOVES: dict[GateState, frozenset[GateState]] = {
         }
     ),
     **{state: frozenset() for state in FINAL_GATES},
+    G.APPROVED: frozenset({G.PENDING, G.SUPERSEDED}),
 }
 
 
@@ -84,6 +90,9 @@ class Gate(TenantOwned):
     )
     interrupt = models.ForeignKey(
         Interrupt, on_delete=models.PROTECT, null=True, related_name="+", db_constraint=False
+    )
+    tool = models.ForeignKey(
+        Tool, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
     )
     pattern = models.CharField(max_length=15, choices=Pattern.choices)
     state = models.CharField(max_length=17, choices=GateState.choices)
@@ -125,6 +134,7 @@ class Gate(TenantOwned):
                 condition=Q(state__in=["preparing", "pending"]),
                 name="gate_open",
             ),
+            models.Index(fields=["tool", "id"], name="gate_of_tool"),
         ]
         constraints = [
             # Nobody is asked twice at once about one step.
