@@ -1,0 +1,1 @@
+"""The smallest Django REST framework service that inserts one row a request."""

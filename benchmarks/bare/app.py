@@ -1,0 +1,113 @@
+"""POST /notes inserts one row by the ORM: what a request costs that does nothing else.
+
+It is served in the same manner as the service: granian, two workers, Django's WSGI application
+behind a2wsgi with eight threads each, connections kept. Nobody is asked who they are.
+"""
+
+import os
+from typing import Any, ClassVar, cast
+
+import django
+from a2wsgi import WSGIMiddleware
+from django.conf import settings
+
+from benchmarks.wire import PORT
+
+THREADS = 8
+
+settings.configure(
+    ALLOWED_HOSTS=["127.0.0.1"],
+    DATABASES={
+        "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": os.environ["BENCH_DATABASE"],
+            "USER": os.environ["BENCH_USER"],
+            "HOST": os.environ["BENCH_SOCKETS"],
+            "PORT": str(PORT),
+            "CONN_MAX_AGE": None,
+        }
+    },
+    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+    INSTALLED_APPS=["rest_framework"],
+    LOGGING={
+        "version": 1,
+        "disable_existing_loggers": False,
+        "handlers": {"stderr": {"class": "logging.StreamHandler"}},
+        "root": {"handlers": ["stderr"], "level": "WARNING"},
+    },
+    MIDDLEWARE=[],
+    REST_FRAMEWORK={
+        "DEFAULT_AUTHENTICATION_CLASSES": [],
+        "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+        "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+        "UNAUTHENTICATED_USER": None,
+    },
+    ROOT_URLCONF=__name__,
+    USE_TZ=True,
+)
+django.setup()
+
+from django.core.wsgi import get_wsgi_application  # noqa: E402 - Django must be set up first
+from django.db import models  # noqa: E402
+from django.urls import path  # noqa: E402
+from rest_framework import serializers  # noqa: E402
+from rest_framework.permissions import AllowAny  # noqa: E402
+from rest_framework.request import Request  # noqa: E402
+from rest_framework.response import Response  # noqa: E402
+from rest_framework.views import APIView  # noqa: E402
+
+
+class Note(models.Model):
+    """One row."""
+
+    tool = models.TextField()
+    arguments = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+    objects: ClassVar[models.Manager["Note"]] = models.Manager()
+
+    class Meta:
+        app_label = "bare"
+        db_table = "note"
+
+    def __str__(self) -> str:
+        return self.tool
+
+
+class NoteIn(serializers.Serializer[Note]):
+    """What is posted."""
+
+    tool = serializers.CharField(max_length=200)
+    arguments = serializers.JSONField()
+
+
+class Notes(APIView):
+    """The one view."""
+
+    permission_classes = (AllowAny,)
+
+    def post(self, request: Request) -> Response:
+        """Check the body, insert it and answer 201 with the row's id."""
+        given = NoteIn(data=request.data)
+        given.is_valid(raise_exception=True)
+        note = Note.objects.create(**given.validated_data)
+        return Response({"id": note.pk, "created_at": note.created_at}, status=201)
+
+    def get(self, _request: Request) -> Response:
+        """Answer that the service is up."""
+        return Response({})
+
+
+urlpatterns = [path("notes", Notes.as_view())]
+in_threads = WSGIMiddleware(cast("Any", get_wsgi_application()), workers=THREADS)
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    """Hand the request to a thread; a2wsgi wants coroutines where granian gives other awaitables."""
+
+    async def next_event() -> Any:
+        return await receive()
+
+    async def answer(event: Any) -> None:
+        await send(event)
+
+    await in_threads(scope, next_event, answer)

@@ -1,0 +1,1 @@
+"""The service itself, driven through the same doors its users take."""

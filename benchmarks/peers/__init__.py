@@ -1,0 +1,1 @@
+"""Peers measured on the same PostgreSQL; they live in an environment of their own."""

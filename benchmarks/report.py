@@ -1,0 +1,97 @@
+"""What is measured against what, the table, and the file of results."""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import spread
+
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+
+# Each ratio is taken inside one round, where both sides met the same disk and neighbours.
+RATIOS = {
+    "pure_step_vs_langgraph_sync": ("pure_step.steps_per_s", "langgraph_sync.steps_per_s"),
+    "pure_step_vs_dbos": ("pure_step.steps_per_s", "dbos.steps_per_s"),
+    "effect_step_vs_langgraph_sync": ("effect_step.steps_per_s", "langgraph_sync.steps_per_s"),
+    "effect_step_vs_dbos": ("effect_step.steps_per_s", "dbos.steps_per_s"),
+    "propose_vs_bare_insert": ("propose.requests_per_s", "bare_insert.requests_per_s"),
+    "decide_vs_bare_insert": ("decide.requests_per_s", "bare_insert.requests_per_s"),
+    "approve_to_effect_vs_dbos_p50": ("approve_to_effect.p50_ms", "dbos.approve_p50_ms"),
+    "approve_to_effect_vs_dbos_p99": ("approve_to_effect.p99_ms", "dbos.approve_p99_ms"),
+}
+# (what is asked for, what is hoped for); of a ratio of latencies the smaller is the better.
+GOALS = {
+    "pure_step_vs_langgraph_sync": "≥ 2.0",
+    "pure_step_vs_dbos": "≥ 4.0",
+    "effect_step_vs_langgraph_sync": "≥ 1.25",
+    "effect_step_vs_dbos": "≥ 2.2",
+    "decide_vs_bare_insert": "≥ 0.5, goal 0.7",
+    "approve_to_effect_vs_dbos_p50": "≤ 1.0",
+    "approve_to_effect_vs_dbos_p99": "≤ 1.0",
+    "effect_step.commits": "1",
+}
+
+Figures = Mapping[str, float]
+
+
+def with_ratios(figures: Figures) -> dict[str, float]:
+    """Return the figures of one round, and the ratios whose both sides are among them."""
+    ratios = {
+        name: figures[ours] / figures[theirs]
+        for name, (ours, theirs) in RATIOS.items()
+        if ours in figures and theirs in figures
+    }
+    return {**ratios, **figures}
+
+
+def flatten(prefix: str, figures: Mapping[str, Any]) -> dict[str, float]:
+    """Return a part's figures under its name; counters stand beside them."""
+    flat = {f"{prefix}.{name}": value for name, value in figures.items() if name != "counters"}
+    counters = figures.get("counters", {})
+    return flat | {f"{prefix}.{name}": value for name, value in counters.items()}
+
+
+def summarise(rounds: Sequence[Figures]) -> dict[str, dict[str, float]]:
+    """Return median, least and greatest of every figure over the rounds."""
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    for figures in rounds:
+        for name, value in figures.items():
+            values[name].append(value)
+    return {name: spread(seen) for name, seen in values.items()}
+
+
+def write(rounds: int, metrics: Mapping[str, Mapping[str, float]], path: Path = RESULTS) -> None:
+    """Write the results where others read them."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"rounds": rounds, "metrics": metrics}, indent=1) + "\n")
+
+
+def table(metrics: Mapping[str, Mapping[str, float]]) -> str:
+    """Return the table that people read: ratios first, then what they are made of."""
+    rows: list[tuple[str, ...]] = [("figure", "median", "min", "max", "asked")]
+    for name in [*(name for name in RATIOS if name in metrics), *_others(metrics)]:
+        spread_of = (f"{metrics[name][part]:.4g}" for part in ("median", "min", "max"))
+        rows.append((name, *spread_of, GOALS.get(name, "")))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def _others(metrics: Iterable[str]) -> list[str]:
+    return sorted(name for name in metrics if name not in RATIOS)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *numbers = (
+        cell.ljust(width) if place in (0, 4) else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "  ".join([first, *numbers]).rstrip()
+
+
+def say(text: str) -> None:
+    """Tell whoever watches what is being done."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
