@@ -41,6 +41,7 @@ class Migration(migrations.Migration):
                 ('preview', models.JSONField(null=True)),
                 ('preview_error', models.TextField(null=True)),
                 ('fresh_until', models.DateTimeField(null=True)),
+                ('rule', models.CharField(max_length=200)),
                 ('triggers', models.JSONField()),
                 ('policy_version', models.PositiveIntegerField()),
                 ('quorum', models.PositiveSmallIntegerField(default=1)),

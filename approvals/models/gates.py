@@ -112,6 +112,7 @@ class Gate(TenantOwned):
     preview_error = models.TextField(null=True)
     fresh_until = models.DateTimeField(null=True)
 
+    rule = models.CharField(max_length=200)  # the strictest that fired
     triggers = models.JSONField()
     policy_version = models.PositiveIntegerField()
     quorum = models.PositiveSmallIntegerField(default=1)
