@@ -3,11 +3,11 @@
 from importlib.util import find_spec
 
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
 
 from config.health import urlpatterns as health
 
-APIS = ("tenants.api.urls", "interrupts.api.urls", "approvals.api.urls")
+# The last one answers for every path that no other took.
+APIS = ("interrupts.api.urls", "approvals.api.urls", "tenants.api.urls")
 
 
 def exists(module: str) -> bool:
@@ -20,8 +20,6 @@ def exists(module: str) -> bool:
 urlpatterns: list[URLPattern | URLResolver] = [
     *health,
     *(path("api/v1/", include(module)) for module in APIS if exists(module)),
-    path("api/v1/schema/", SpectacularJSONAPIView.as_view(), name="schema"),
-    path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
 ]
 
 handler400 = "config.errors.bad_request"

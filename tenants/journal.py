@@ -42,7 +42,7 @@ SYSTEM = Actor("system", "abeyance")
 
 class Entry(NamedTuple):
     kind: str
-    data: Mapping[str, Any] = {}  # noqa: RUF012 - a NamedTuple's default; never written to
+    data: Mapping[str, Any] = {}
 
     @property
     def text(self) -> str:

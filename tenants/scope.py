@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 from uuid import UUID
 
-from django.db import DatabaseError, connection, models
+from django.db import DatabaseError, Error, connection, models
 
 VARIABLE = "abeyance.tenant_id"
 _tenant_id: ContextVar[UUID | None] = ContextVar("tenant_id", default=None)
@@ -32,6 +32,8 @@ def tenant_scope(tenant_id: UUID, *, variable_set: bool = False) -> Iterator[Non
     """
     outer = _tenant_id.get()
     if outer is not None and outer != tenant_id:
+        if variable_set:
+            _set_variable(str(outer))
         raise NoTenant(f"already working for another tenant than {tenant_id}")
     token = _tenant_id.set(tenant_id)
     try:
@@ -50,9 +52,9 @@ def leave() -> None:
         return
     try:
         if connection.in_atomic_block and connection.needs_rollback:
-            raise DatabaseError("the transaction is broken and cannot forget its tenant")  # noqa: TRY301
+            raise DatabaseError("the transaction is broken and cannot forget its tenant")
         _set_variable("")
-    except DatabaseError:
+    except Error:
         if not connection.in_atomic_block:
             connection.close()
 

@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
                 ('fingerprint', models.BinaryField(max_length=32)),
                 ('status', models.PositiveSmallIntegerField()),
                 ('headers', models.JSONField(default=dict)),
-                ('body', models.TextField()),
+                ('body', models.BinaryField()),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],

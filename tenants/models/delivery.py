@@ -19,7 +19,7 @@ class IdempotentAnswer(TenantOwned):
     fingerprint = models.BinaryField(max_length=32)  # of method, path and body
     status = models.PositiveSmallIntegerField()
     headers = models.JSONField(default=dict)
-    body = models.TextField()
+    body = models.BinaryField()  # sealed: an answer may hold what its tool calls sensitive
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

@@ -33,7 +33,7 @@ class Role(models.TextChoices):
 
 
 class Membership(TenantOwned):
-    """Person × tenant × role. No role decides a gate by itself."""
+    """A person's role in a tenant. No role decides a gate by itself."""
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices)

@@ -1,0 +1,91 @@
+"""Who asks: an agent by its key, a person by a token, or by the web session.
+
+Sign-in by bearer is one round trip: the database function finds the principal of a secret's hash
+across tenants and sets the session's tenant. Either way the tenant is left when the request ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from django.contrib.auth import get_user
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from rest_framework.authentication import CSRFCheck
+
+from config.errors import Forbidden, Unauthenticated
+from config.keys import secret_hash
+from tenants.models import Membership, User
+from tenants.principal import Principal
+from tenants.scope import tenant_scope
+
+AGENT_PREFIX, USER_PREFIX = "aby_agent_", "aby_user_"
+SESSION_TENANT = "tenant"  # the web session's key for the tenant its person chose
+_MAX_SECRET = 200
+
+
+@contextmanager
+def signed_in(request: HttpRequest) -> Iterator[Principal]:
+    """Work as whoever asks, in their tenant, until the block ends; Unauthenticated if no one."""
+    header = request.META.get("HTTP_AUTHORIZATION")
+    if header:
+        principal = _by_bearer(header)
+        with tenant_scope(principal.tenant_id, variable_set=True):
+            yield principal
+        return
+    user, tenant_id = _of_session(request)
+    with tenant_scope(tenant_id):
+        principal = _member(user, tenant_id)
+        _check_csrf(request)
+        yield principal
+
+
+def _by_bearer(header: str) -> Principal:
+    scheme, _, secret = header.partition(" ")
+    secret = secret.strip()
+    known_form = secret.startswith((AGENT_PREFIX, USER_PREFIX)) and len(secret) <= _MAX_SECRET
+    if scheme.lower() != "bearer" or not known_form:
+        raise Unauthenticated
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT kind, principal_id, tenant_id, name, credential_id, role, owner_id"
+            " FROM tenants_sign_in(%s)",
+            [secret_hash(secret)],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise Unauthenticated
+    return Principal(*row)
+
+
+def _of_session(request: HttpRequest) -> tuple[User, UUID]:
+    session = getattr(request, "session", None)
+    chosen = session.get(SESSION_TENANT) if session is not None else None
+    if chosen is None:
+        raise Unauthenticated
+    user = get_user(request)
+    if not isinstance(user, User) or not user.is_active:
+        raise Unauthenticated
+    return user, UUID(chosen)
+
+
+def _member(user: User, tenant_id: UUID) -> Principal:
+    membership = Membership.objects.filter(user=user, active=True).first()
+    if membership is None:
+        raise Unauthenticated
+    return Principal("user", user.pk, tenant_id, user.username, None, membership.role)
+
+
+def _check_csrf(request: HttpRequest) -> None:
+    """Refuse a change that a page of another site may have sent with the session's cookie."""
+    check = CSRFCheck(_unused)
+    check.process_request(request)
+    if reason := check.process_view(request, _unused, (), {}):
+        raise Forbidden(f"CSRF: {reason}")
+
+
+def _unused(_request: HttpRequest) -> HttpResponse:
+    """Stand for the view where Django's check wants one; it is not called."""
+    return HttpResponse()

@@ -1,0 +1,17 @@
+"""What this app refuses, beside the ground rules' codes (config/errors.py)."""
+
+from config.errors import Problem
+
+
+class InvalidQuery(Problem):
+    """A parameter in the query is not what this path takes."""
+
+    code = "invalid-query"
+    status = 422
+
+
+class InvalidHeader(Problem):
+    """A header of the request is not what the service takes."""
+
+    code = "invalid-header"
+    status = 422
