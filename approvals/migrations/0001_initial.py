@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ('run', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.run')),
                 ('step', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='gates', to='interrupts.step')),
                 ('tool', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.tool')),
+                ('tool_version', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.toolversion')),
                 ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
             ],
         ),

@@ -21,6 +21,7 @@ class Migration(migrations.Migration):
         rls.tenant_reference("approvals_gate", "step_id", "interrupts_step"),
         rls.tenant_reference("approvals_gate", "interrupt_id", "interrupts_interrupt"),
         rls.tenant_reference("approvals_gate", "tool_id", "interrupts_tool"),
+        rls.tenant_reference("approvals_gate", "tool_version_id", "interrupts_toolversion"),
         rls.tenant_reference("approvals_decision", "gate_id", "approvals_gate"),
         rls.tenant_reference("approvals_view", "gate_id", "approvals_gate"),
         rls.tenant_reference("approvals_assignment", "gate_id", "approvals_gate"),

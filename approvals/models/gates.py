@@ -16,7 +16,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from interrupts.models import Effect, Interrupt, Risk, Run, Step, Tool
+from interrupts.models import Effect, Interrupt, Risk, Run, Step, Tool, ToolVersion
 from tenants.models import TenantOwned, User
 
 
@@ -93,6 +93,9 @@ class Gate(TenantOwned):
     )
     tool = models.ForeignKey(
         Tool, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    tool_version = models.ForeignKey(
+        ToolVersion, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
     )
     pattern = models.CharField(max_length=15, choices=Pattern.choices)
     state = models.CharField(max_length=17, choices=GateState.choices)
