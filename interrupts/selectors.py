@@ -1,0 +1,238 @@
+"""Reads of the engine: each a bounded number of statements, whatever the size of the page."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from interrupts.content import unseal
+from interrupts.models import (
+    Checkpoint,
+    Content,
+    Freeze,
+    Guidance,
+    Interrupt,
+    InterruptStatus,
+    Receipt,
+    Run,
+    Step,
+    StepStatus,
+    Tool,
+    ToolVersion,
+)
+from tenants.models import JournalEntry, User
+from tenants.scope import current_tenant_id
+
+# A step in one of these states and without an attempt has no receipt yet.
+_WITHOUT_RECEIPT = frozenset(
+    {
+        StepStatus.PROPOSED,
+        StepStatus.WAITING,
+        StepStatus.READY,
+        StepStatus.DENIED,
+        StepStatus.REJECTED,
+        StepStatus.REVISED,
+    }
+)
+_MOST_VERSIONS = 4096
+NOTHING_KNOWN: Final[Mapping[bytes, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class RunShown:
+    """A run with what is shown beside it."""
+
+    run: Run
+    guidance: Sequence[Guidance]
+    open_interrupts: Sequence[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class StepShown:
+    """A step with its receipts, and the bodies that both name."""
+
+    step: Step
+    receipts: Sequence[Receipt]
+    bodies: Mapping[bytes, Any]
+    sensitive: Sequence[str]
+
+
+class EntryShown(NamedTuple):
+    """A journal entry as it was hashed, and its hash."""
+
+    seq: int
+    kind: str
+    text: str
+    hash: bytes
+
+
+# Runs
+
+
+def runs(agent_id: UUID | None = None) -> QuerySet[Run]:
+    """Return the tenant's runs, or one agent's."""
+    found = Run.objects.select_related("agent", "requested_by")
+    return found if agent_id is None else found.filter(agent_id=agent_id)
+
+
+def shown_runs(rows: Sequence[Run]) -> list[RunShown]:
+    """Add to each run its guidance and open interrupts, in two statements at most."""
+    guidance = _by_run(
+        Guidance.objects.filter(run__in=rows).select_related("by").order_by("id") if rows else ()
+    )
+    held = [run for run in rows if run.open_interrupts]
+    opened: dict[UUID, list[UUID]] = defaultdict(list)
+    if held:
+        found = Interrupt.objects.filter(run__in=held, status=InterruptStatus.OPEN).order_by("id")
+        for run_id, interrupt_id in found.values_list("run_id", "id"):
+            opened[run_id].append(interrupt_id)
+    return [RunShown(run, guidance.get(run.pk, ()), opened.get(run.pk, ())) for run in rows]
+
+
+def shown_run(run_id: UUID) -> RunShown:
+    """Return one run; raises Run.DoesNotExist for an unknown id or another tenant's."""
+    return shown_runs([runs().get(pk=run_id)])[0]
+
+
+def unacknowledged(run: Run) -> list[Guidance]:
+    """Return what a person told the agent to do differently and it has not acknowledged."""
+    told = Guidance.objects.filter(run=run, acknowledged_at=None)
+    return list(told.select_related("by").order_by("id"))
+
+
+def _by_run(rows: Iterable[Guidance]) -> dict[UUID, list[Guidance]]:
+    grouped: dict[UUID, list[Guidance]] = defaultdict(list)
+    for row in rows:
+        grouped[row.run_id].append(row)
+    return grouped
+
+
+# Steps
+
+
+def steps() -> QuerySet[Step]:
+    return Step.objects.select_related("run")
+
+
+def shown_steps(
+    rows: Sequence[Step], known: Mapping[bytes, Any] = NOTHING_KNOWN
+) -> list[StepShown]:
+    """Add to each step its receipts and the bodies named, in three statements at most.
+
+    ``known`` holds bodies that the caller has: they are not read.
+    """
+    ids = [step.pk for step in rows if step.attempts or step.status not in _WITHOUT_RECEIPT]
+    receipts: dict[UUID, list[Receipt]] = defaultdict(list)
+    for receipt in Receipt.objects.filter(step__in=ids).order_by("id") if ids else ():
+        receipts[receipt.step_id].append(receipt)
+    named = [body for step in rows for body in (step.arguments, step.result)]
+    named += [receipt.result for of_step in receipts.values() for receipt in of_step]
+    found = bodies(named, known)
+    masks = sensitive_paths({step.tool_version_id for step in rows})
+    return [
+        StepShown(step, receipts.get(step.pk, ()), found, masks[step.tool_version_id])
+        for step in rows
+    ]
+
+
+def shown_step(step: Step) -> StepShown:
+    return shown_steps([step])[0]
+
+
+def bodies(
+    digests: Iterable[bytes | memoryview | None], known: Mapping[bytes, Any] = NOTHING_KNOWN
+) -> Mapping[bytes, Any]:
+    """Return the JSON values of bodies by digest, in one statement; an erased one is left out."""
+    wanted = {bytes(digest) for digest in digests if digest is not None} - known.keys()
+    if not wanted:
+        return known
+    tenant = current_tenant_id()
+    rows = Content.objects.filter(tenant_id=tenant, digest__in=wanted)
+    read = {
+        bytes(digest): json.loads(unseal(tenant, bytes(body), cipher))
+        for digest, body, cipher in rows.values_list("digest", "body", "cipher")
+    }
+    return {**known, **read}
+
+
+_sensitive: dict[UUID, tuple[str, ...]] = {}
+
+
+def sensitive_paths(version_ids: Iterable[UUID]) -> Mapping[UUID, Sequence[str]]:
+    """Return the paths of tool versions that are never shown in clear.
+
+    A version never changes, so what was read once is kept; the caller has read a row that names
+    it, and so is of its tenant.
+    """
+    wanted = set(version_ids)
+    found = {pk: paths for pk in wanted if (paths := _sensitive.get(pk)) is not None}
+    if missing := wanted - found.keys():
+        rows = ToolVersion.objects.filter(pk__in=missing).values_list("pk", "sensitive")
+        read = {pk: tuple(paths) for pk, paths in rows}
+        if len(_sensitive) > _MOST_VERSIONS:
+            _sensitive.clear()
+        _sensitive.update(read)
+        found.update(read)
+    return found
+
+
+# Interrupts, checkpoints, tools, freezes
+
+
+def interrupts(agent_id: UUID | None = None) -> QuerySet[Interrupt]:
+    found = Interrupt.objects.select_related("run")
+    return found if agent_id is None else found.filter(run__agent_id=agent_id)
+
+
+def usernames(rows: Iterable[Interrupt]) -> dict[str, str]:
+    """Return the names, by id, of the people who opened or resolved these interrupts."""
+    actors = [actor for row in rows for actor in (row.opened_by, row.resolved_by) if actor]
+    ids = {actor["id"] for actor in actors if actor["kind"] == "user"}
+    if not ids:
+        return {}
+    named = User.objects.filter(pk__in=ids).values_list("pk", "username")
+    return {str(pk): username for pk, username in named}
+
+
+def checkpoints(run_id: UUID) -> QuerySet[Checkpoint]:
+    return Checkpoint.objects.filter(run_id=run_id)
+
+
+def checkpoint(checkpoint_id: UUID) -> Checkpoint:
+    return Checkpoint.objects.select_related("run").get(pk=checkpoint_id)
+
+
+def tools() -> QuerySet[Tool]:
+    """Return the tools that can be proposed."""
+    return Tool.objects.filter(retired_at=None, current__isnull=False).select_related("current")
+
+
+def tool(name: str) -> Tool:
+    """Return a tool by its name, a retired one too."""
+    return Tool.objects.select_related("current").get(name=name, current__isnull=False)
+
+
+def is_tool(name: str) -> bool:
+    return Tool.objects.filter(name=name).exists()
+
+
+def freezes() -> QuerySet[Freeze]:
+    """Return the freezes in force."""
+    return Freeze.objects.filter(lifted_at=None)
+
+
+# Journals
+
+
+def entries(stream: UUID, *, after: int, limit: int) -> list[EntryShown]:
+    """Return up to ``limit`` entries of a stream whose sequence follows ``after``."""
+    rows = JournalEntry.objects.filter(stream=stream, seq__gt=after).order_by("seq")[:limit]
+    named = rows.values_list("seq", "kind", "text", "hash")
+    return [EntryShown(seq, kind, text, bytes(chained)) for seq, kind, text, chained in named]
