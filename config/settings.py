@@ -124,6 +124,10 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
 }
 
+# What the engine asks upwards: who may let a step run, and who else sweeps.
+AUTHORIZER = "approvals.authorizer.PolicyAuthorizer"
+SWEEPERS = ["approvals.sweep.sweep_gates", "tenants.idempotency.sweep_answers"]
+
 # Celery: messages are hints, rows are truth. A message is acknowledged on receipt; a lost one is
 # found by the sweep, so nothing here waits for a broker.
 CELERY_BROKER_URL = (
@@ -148,6 +152,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "socket_connect_t
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_FOLDER.beat / "schedule")
 CELERY_TIMEZONE = "UTC"
+# Every worker process sweeps by itself; beat is there in case none gets to it.
+CELERY_BEAT_SCHEDULE = {"sweep": {"task": "interrupts.sweep", "schedule": 5.0, "options": {"expires": 5}}}
 
 LOGGING = {
     "version": 1,

@@ -1,0 +1,73 @@
+"""The tenant's tools as a process knows them: versions never change, so they are read once.
+
+What is current is remembered for one authority version, which every change of a tool raises.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from interrupts import effects
+from interrupts.authorizer import authorizer
+from interrupts.errors import UnknownTool
+from interrupts.models import Tool, ToolVersion
+from interrupts.schemas import Validator
+from tenants.scope import current_tenant_id
+
+
+@lru_cache(maxsize=10_000)
+def _current(tenant: UUID, authority_version: int, name: str) -> ToolVersion | None:  # noqa: ARG001
+    tool = Tool.objects.select_related("current").filter(name=name, retired_at=None).first()
+    return tool.current if tool else None
+
+
+def current_version(name: str, authority_version: int, *, at: str = "") -> ToolVersion:
+    """Return the version in force of the tool of that name; UnknownTool names its place."""
+    version = _current(current_tenant_id(), authority_version, name)
+    if version is None:
+        # Not remembered: a tool that comes later raises no version.
+        _current.cache_clear()
+        raise UnknownTool.at(f"{at}/tool", f"there is no tool {name!r}")
+    return version
+
+
+@lru_cache(maxsize=10_000)
+def version(tenant: UUID, version_id: UUID) -> ToolVersion:  # noqa: ARG001 - keeps tenants apart
+    return ToolVersion.objects.get(pk=version_id)
+
+
+@lru_cache(maxsize=10_000)
+def validator(tenant: UUID, version_id: UUID) -> Validator:
+    found = version(tenant, version_id)
+    return Validator(found.arguments, sensitive=found.sensitive)
+
+
+@lru_cache(maxsize=1000)
+def effect(tenant: UUID, version_id: UUID, authority_version: int) -> effects.Effect:  # noqa: ARG001
+    """Return what calls the tool; the hosts it may reach are the policy's that is in force."""
+    found = version(tenant, version_id)
+    secret = secret_of(found)
+    return effects.effect_for(
+        found.executor,
+        preview=found.preview,
+        reconcile=found.reconcile,
+        compensate=found.compensate,
+        secret=secret,
+        allowed_hosts=authorizer().allowed_hosts(),
+        quote_refusals=not found.sensitive,
+    )
+
+
+def secret_of(found: ToolVersion) -> str | None:
+    tool = Tool.objects.get(pk=found.tool_id)
+    opened: str | None = import_string(settings.TOOL_SECRET_OPENER)(tool)
+    return opened
+
+
+@lru_cache(maxsize=10_000)
+def tool_name(tenant: UUID, tool_id: UUID) -> str:  # noqa: ARG001 - keeps tenants apart
+    return Tool.objects.values_list("name", flat=True).get(pk=tool_id)

@@ -1,0 +1,112 @@
+"""The hot write of a worker: record an outcome and intend the next step, in one round trip.
+
+Django turns prepared statements off; here the threshold is set on the psycopg connection for the
+one statement, whose plan is worth keeping. In autocommit the statement is its own commit.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from config.keys import current_key_id, keyed_digest, stream_key
+from interrupts import content
+from tenants.ids import uuid7
+
+ADVANCE = (
+    "SELECT recorded, verdict, more, step, fence, tool_version, arguments, cipher, digest, authority"
+    " FROM interrupts_advance(%b::uuid, %b::uuid, %b::text, %b::bytea, %b::bytea, %b::text,"
+    " %b::uuid, %b::uuid, %b::integer, %b::uuid, %b::text,"
+    " %b::bytea, %b::bytea, %b::text, %b::text, %b::numeric, %b::text,"
+    " %b::uuid, %b::integer, %b::float8)"
+)
+
+
+class Done(NamedTuple):
+    """A plain outcome of a worker's call: succeeded, or failed and only told.
+
+    ``fence`` is None for a read, whose attempt is written with its receipt.
+    """
+
+    step: UUID
+    attempt: UUID
+    fence: int | None
+    outcome: str
+    result: bytes | None  # canonical JSON
+    external_id: str | None
+    cost: Decimal | None
+    error: str | None
+    sensitive: bool
+
+
+class Advanced(NamedTuple):
+    """What came of it; see the function interrupts_advance for the words."""
+
+    recorded: str
+    verdict: str
+    more: bool
+    step: UUID | None
+    fence: int | None
+    tool_version: UUID | None
+    arguments: bytes | None
+    cipher: str | None
+    digest: str | None
+    authority: int | None
+
+
+_NOTHING = (None,) * 11
+
+
+def advance(
+    tenant: UUID,
+    run: UUID,
+    *,
+    worker: str,
+    done: Done | None,
+    attempt: UUID | None,
+    epoch: int,
+    seconds_left: float,
+) -> Advanced:
+    """Record ``done`` and intend the next step as ``attempt``; None for either leaves it out."""
+    key = stream_key(run, current_key_id())
+    record = _record(tenant, done) if done is not None else _NOTHING
+    parameters = [tenant, run, *key, worker, *record, attempt, epoch, seconds_left]
+    row = _prepared(ADVANCE, parameters)
+    return Advanced(*row)
+
+
+def _record(tenant: UUID, done: Done) -> tuple[Any, ...]:
+    digest = body = cipher = None
+    if done.result is not None:
+        digest, body, cipher = keyed_digest(tenant, done.result), done.result, ""
+        if done.sensitive:
+            body, cipher = content.seal(tenant, done.result)
+    return (
+        done.step,
+        done.attempt,
+        done.fence,
+        uuid7(),
+        done.outcome,
+        digest,
+        body,
+        cipher,
+        done.external_id,
+        done.cost,
+        done.error,
+    )
+
+
+def _prepared(statement: str, parameters: list[Any]) -> tuple[Any, ...]:
+    connection.ensure_connection()
+    raw: Any = connection.connection
+    raw.prepare_threshold = 0
+    try:
+        with connection.wrap_database_errors, raw.cursor(binary=True) as cursor:
+            cursor.execute(statement, parameters)
+            row: tuple[Any, ...] = cursor.fetchone()
+    finally:
+        raw.prepare_threshold = None
+    return row

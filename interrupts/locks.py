@@ -1,0 +1,44 @@
+"""Every row lock of the engine.
+
+Order: the tenant's drain lock (shared), then runs by id, in one statement; a run's steps,
+attempts, interrupts and gates are changed only under their run's lock and need none of their own.
+A parent's id is always smaller than its child's, so a family is locked from the top down. The
+tenant's row is locked last.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+
+from interrupts.models import Freeze, Run, RunStatus, StepStatus
+from tenants.scope import current_tenant_id
+
+
+def lock_family(run_id: UUID) -> tuple[datetime, int]:
+    """Lock a run and its descendants; return the database's time and the authority version.
+
+    Raises Run.DoesNotExist where the tenant has no such run.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT now_at, authority_version FROM interrupts_lock_family(%s, %s)",
+            [current_tenant_id(), run_id],
+        )
+        row = cursor.fetchone()
+    if row[0] is None:
+        raise Run.DoesNotExist(f"run {run_id}")
+    return row
+
+
+def lock_held_back() -> list[UUID]:
+    """Lock the tenant's running runs that have a step ready, in the order of all run locks."""
+    runs = Run.objects.filter(status=RunStatus.RUNNING, steps__status=StepStatus.READY)
+    ids = sorted(set(runs.values_list("pk", flat=True)))
+    locked = Run.objects.select_for_update().filter(pk__in=ids).order_by("pk")
+    return list(locked.values_list("pk", flat=True))
+
+
+def lock_freeze(freeze_id: UUID) -> Freeze:
+    """Lock and return a freeze; Freeze.DoesNotExist where the tenant has none such."""
+    return Freeze.objects.select_for_update().get(pk=freeze_id)

@@ -1,0 +1,44 @@
+"""Names of the engine's tasks, and the wake that is sent once a transaction has committed.
+
+A wake is a hint: the run's ``due_at`` is set before it, and the sweep finds what a lost one left.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from celery import current_app
+from django.db import transaction
+from django.db.models.functions import Now
+from kombu.exceptions import OperationalError
+
+from interrupts.models import Run
+
+WORK_RUN = "interrupts.work_run"
+SWEEP = "interrupts.sweep"
+GRACE = timedelta(seconds=2)  # how long a wake may take before the sweep looks itself
+
+
+def wake(run: Run) -> None:
+    """Have a worker work the run, after the commit."""
+    tenant, run_id, epoch = str(run.tenant_id), str(run.pk), run.epoch
+    transaction.on_commit(lambda: send(tenant, run_id, epoch))
+
+
+def look_soon(run_ids: Sequence[UUID]) -> None:
+    """Have the sweep look at these runs now, after the commit and outside its transaction."""
+
+    def mark() -> None:
+        Run.objects.filter(pk__in=run_ids).update(due_at=Now())
+
+    transaction.on_commit(mark)
+
+
+def send(tenant_id: str, run_id: str, epoch: int) -> None:
+    """Send the hint now; a broker that is gone costs the hint and nothing else."""
+    try:
+        current_app.send_task(
+            WORK_RUN, kwargs={"tenant_id": tenant_id, "run_id": run_id, "epoch": epoch}
+        )
+    except (OperationalError, OSError):
+        return

@@ -1,0 +1,1 @@
+"""Use cases of the engine: lock, transition, return; one transaction each."""

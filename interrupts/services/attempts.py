@@ -1,0 +1,199 @@
+"""Heartbeats, receipts and findings: facts, taken under any epoch."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from config import jsontext
+from config.keys import keyed_digest
+from interrupts import catalogue
+from interrupts.errors import NotUnknown, ReceiptConflict, StaleClaim
+from interrupts.models import Attempt, Outcome, Receipt, Source, Step, StepStatus
+from interrupts.services.acting import own_run
+from interrupts.transitions import attempts
+from interrupts.transitions.attempts import Seen
+from interrupts.work import Work, working
+from tenants.journal import Actor
+from tenants.principal import Principal
+from tenants.scope import current_tenant_id
+
+
+def heartbeat(principal: Principal, attempt_id: UUID, *, fence: int) -> Attempt:
+    """Extend the lease of a live attempt, also while its run is suspended or cancelling.
+
+    Raises StaleClaim once it is settled, lapsed or superseded; NotYourRun.
+    """
+    run_id = Attempt.objects.values_list("run_id", flat=True).get(pk=attempt_id)
+    with working(run_id, principal.actor) as work:
+        own_run(principal, work.run)
+        work.run.last_seen_at = work.now
+        attempt = Attempt.objects.select_related("step").get(pk=attempt_id)
+        over = attempt.lease_expires_at is None or attempt.lease_expires_at <= work.now
+        if attempt.settled_at or attempt.lapsed_at or over or attempt.fence != fence:
+            raise StaleClaim
+        if attempt.fence != attempt.step.fence:
+            raise StaleClaim
+        attempt.lease_expires_at = work.now + timedelta(seconds=attempt.lease_seconds or 0)
+        attempt.save(update_fields=["lease_expires_at"])
+        work.due(attempt.lease_expires_at)
+        work.state_unchanged()
+    return attempt
+
+
+def report(
+    principal: Principal,
+    attempt_id: UUID,
+    *,
+    fence: int,
+    outcome: str,
+    result: Any = None,
+    external_id: str | None = None,
+    cost: Decimal | None = None,
+    error: str | None = None,
+) -> tuple[Attempt, bool]:
+    """Take the agent's receipt; the same again is the first one (False: nothing is new).
+
+    Raises ReceiptConflict where the attempt was settled otherwise (which the journal keeps),
+    StaleClaim for another fence than the attempt's, NotYourRun.
+    """
+    run_id = Attempt.objects.values_list("run_id", flat=True).get(pk=attempt_id)
+    conflict = False
+    with working(run_id, principal.actor) as work:
+        own_run(principal, work.run)
+        work.run.last_seen_at = work.now
+        attempt = Attempt.objects.get(pk=attempt_id)
+        if attempt.fence != fence:
+            raise StaleClaim
+        step = Step.objects.get(pk=attempt.step_id)
+        seen = Seen(
+            outcome=Outcome(outcome),
+            source=Source.AGENT,
+            by=str(principal.actor),
+            result=None if result is None else jsontext.canonical(result),
+            external_id=external_id,
+            cost=cost,
+            error=error,
+            **_of_tool(step),
+        )
+        first = _first_receipt(attempt)
+        if first is not None and _same(first, seen):
+            work.state_unchanged()
+            return attempt, False
+        if first is not None and first.outcome != Outcome.UNKNOWN:
+            conflict = True
+            work.note("receipt.conflict", attempt=attempt.pk, step=step.pk, outcome=outcome)
+            work.state_unchanged()
+        else:
+            attempts.record(work, step, attempt, seen)
+    if conflict:
+        raise ReceiptConflict
+    return attempt, True
+
+
+def _of_tool(step: Step) -> dict[str, Any]:
+    version = catalogue.version(current_tenant_id(), step.tool_version_id)
+    return {"sensitive": bool(version.sensitive), "on_failure": version.on_failure}
+
+
+def _first_receipt(attempt: Attempt) -> Receipt | None:
+    """The receipt that settled the attempt, else the last that could not."""
+    receipts = list(Receipt.objects.filter(step=attempt.step_id, attempt=attempt.pk))
+    settling = [receipt for receipt in receipts if receipt.outcome != Outcome.UNKNOWN]
+    return (settling or receipts or [None])[0]
+
+
+def _same(receipt: Receipt, seen: Seen) -> bool:
+    result = None if seen.result is None else keyed_digest(current_tenant_id(), seen.result)
+    return (
+        receipt.outcome == seen.outcome
+        and (None if receipt.result is None else bytes(receipt.result)) == result
+        and receipt.external_id == seen.external_id
+        and receipt.cost == seen.cost
+        and receipt.error == seen.error
+    )
+
+
+def reconcile(
+    principal: Principal,
+    step_id: UUID,
+    *,
+    outcome: str,
+    evidence: str,
+    result: Any = None,
+    external_id: str | None = None,
+) -> Step:
+    """Take what the run's agent found out about a step of unknown outcome. Raises NotUnknown."""
+    run_id = Step.objects.values_list("run_id", flat=True).get(pk=step_id)
+    with working(run_id, principal.actor) as work:
+        own_run(principal, work.run)
+        step = Step.objects.get(pk=step_id)
+        if step.status != StepStatus.UNKNOWN:
+            raise NotUnknown(f"The step is {step.status}.")
+        found_out(
+            work,
+            step,
+            outcome={"performed": Outcome.SUCCEEDED, "not_performed": Outcome.NOT_PERFORMED}[
+                outcome
+            ],
+            source=Source.AGENT,
+            by=principal.actor,
+            evidence=evidence,
+            result=result,
+            external_id=external_id,
+        )
+    return step
+
+
+def found_out(
+    work: Work,
+    step: Step,
+    *,
+    outcome: Outcome,
+    source: Source,
+    by: Actor,
+    evidence: str,
+    result: Any = None,
+    external_id: str | None = None,
+) -> Receipt:
+    """Record a finding about an unknown step: the newest attempt is settled by it."""
+    attempt = Attempt.objects.filter(step=step, fence=step.fence).first()
+    return attempts.record(
+        work,
+        step,
+        attempt,
+        Seen(
+            outcome=outcome,
+            source=source,
+            by=str(by),
+            result=None if result is None else jsontext.canonical(result),
+            external_id=external_id,
+            evidence=evidence,
+            **_of_tool(step),
+        ),
+    )
+
+
+def record_seen(run_id: UUID, step_id: UUID, attempt_id: UUID, seen: Seen, actor: Actor) -> None:
+    """Record what a worker saw of its attempt, by the long way: any state of run and step."""
+    with working(run_id, actor) as work:
+        attempt = Attempt.objects.get(pk=attempt_id)
+        step = Step.objects.get(pk=step_id)
+        first = _first_receipt(attempt)
+        if first is not None and first.outcome != Outcome.UNKNOWN:
+            work.state_unchanged()  # settled meanwhile: by its agent, a person or a reconciliation
+            work.note("receipt.late", attempt=attempt.pk, step=step.pk, outcome=seen.outcome)
+            return
+        attempts.record(work, step, attempt, seen)
+
+
+def record_read(run_id: UUID, step_id: UUID, seen: Seen, actor: Actor, worker: str) -> None:
+    """Record a read that did not succeed: tried again within bounds, then failed."""
+    with working(run_id, actor) as work:
+        step = Step.objects.get(pk=step_id)
+        if step.status != StepStatus.READY:
+            work.state_unchanged()  # settled meanwhile by another worker, or withdrawn
+            return
+        attempts.record_read(work, step, seen, worker)

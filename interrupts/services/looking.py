@@ -1,0 +1,153 @@
+"""What the sweep does with a run that is due: every wait that is over, and when to look again."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from interrupts import queue
+from interrupts.authorizer import authorizer
+from interrupts.models import (
+    Attempt,
+    Executor,
+    Interrupt,
+    Reason,
+    Resolution,
+    ResponseKind,
+    RunStatus,
+    Step,
+    StepStatus,
+)
+from interrupts.services import steps as proposing
+from interrupts.services.runs import owner_silent_at
+from interrupts.transitions import attempts, holds, runs, steps, wording
+from interrupts.work import Work, working
+from tenants.journal import SYSTEM
+
+# Where something waits that announces nothing by time, it is looked at again after this.
+PATROL = timedelta(seconds=5)
+
+
+def look(run_id: UUID) -> None:
+    """Do what time has made due of a run, and set when it is to be looked at again."""
+    with working(run_id, SYSTEM) as work:
+        before = len(work.entries)
+        lapse_leases(work)
+        expire(work)
+        find_owner_lost(work)
+        release_twins(work)
+        runs.finish_cancel(work)
+        if len(work.entries) == before:
+            work.state_unchanged()
+        work.run.due_at = None
+        if not work.run.ended:
+            set_due(work)
+
+
+def lapse_leases(work: Work) -> None:
+    live = Attempt.objects.filter(run=work.run, settled_at=None, lapsed_at=None)
+    for attempt in live.filter(lease_expires_at__lte=work.now).order_by("id"):
+        attempts.lapse(work, attempt)
+
+
+def expire(work: Work) -> None:
+    """Time out interrupts that nobody answered: none of them ends in going on."""
+    expired = holds.open_of(work).filter(expires_at__lte=work.now).order_by("id")
+    for interrupt in list(expired):
+        interrupt.refresh_from_db()
+        if interrupt.resolved_at is not None:  # cancelled with an earlier one
+            continue
+        if interrupt.kind == ResponseKind.DECISION:
+            _expire_gate(work, interrupt)
+        elif interrupt.on_expiry == "escalate":
+            _escalate(work, interrupt)
+        else:
+            _time_out(work, interrupt)
+
+
+def _time_out(work: Work, interrupt: Interrupt) -> None:
+    work.ending = True
+    holds.resolve(work, interrupt, Resolution.TIME_OUT, by=SYSTEM)
+    if work.run.status != RunStatus.CANCELLING:
+        runs.cancel(work, note="nobody answered in time")
+
+
+def _escalate(work: Work, interrupt: Interrupt) -> None:
+    """Nobody answered: operators and admins are asked from now on, without a limit."""
+    interrupt.who = ["operator", "admin"]
+    interrupt.expires_at = None
+    interrupt.save(update_fields=["who", "expires_at"])
+    work.note("interrupt.escalated", interrupt=interrupt.pk)
+
+
+def _expire_gate(work: Work, interrupt: Interrupt) -> None:
+    assert interrupt.gate is not None
+    expired, then = authorizer().expire_gate(work, interrupt.gate)
+    if not expired:
+        return
+    step = Step.objects.get(pk=interrupt.step)
+    if then == "cancel":
+        _time_out(work, interrupt)
+        return
+    steps.settle_without_running(work, step, StepStatus.REJECTED, "nobody decided in time")
+    holds.resolve(work, interrupt, Resolution.TIME_OUT, by=SYSTEM)
+
+
+def find_owner_lost(work: Work) -> None:
+    silent_at = owner_silent_at(work.run)
+    if silent_at is None or silent_at > work.now:
+        return
+    holds.open_holds(
+        work,
+        holds.Hold(
+            reason=Reason.OWNER_LOST,
+            kind=ResponseKind.RELEASE,
+            question=wording.OWNER_LOST,
+            evidence={"last_seen_at": work.run.last_seen_at.isoformat()},
+        ),
+    )
+
+
+def release_twins(work: Work) -> None:
+    """Judge the steps whose twin's outcome is known now, or never will be."""
+    if work.run.status != RunStatus.RUNNING:
+        return
+    held = Step.objects.filter(run=work.run, status=StepStatus.WAITING, held_by="twin")
+    for step in held.order_by("position"):
+        twin = Step.objects.select_related("run").get(pk=step.twin)
+        if twin.status != StepStatus.UNKNOWN or twin.run.ended:
+            proposing.rejudge(work, "twin", twin=twin.pk)
+
+
+def set_due(work: Work) -> None:
+    """Set the earliest moment at which something of the run is due, and wake what can go on."""
+    run = work.run
+    live = Attempt.objects.filter(run=run, settled_at=None, lapsed_at=None)
+    for at in live.values_list("lease_expires_at", flat=True):
+        work.due(at)
+    for at in holds.open_of(work).values_list("expires_at", flat=True):
+        work.due(at)
+    work.due(owner_silent_at(run))
+    if run.status == RunStatus.CANCELLING:
+        work.due(work.now + PATROL)
+    if run.status == RunStatus.RUNNING:
+        _set_due_of_steps(work)
+
+
+def _set_due_of_steps(work: Work) -> None:
+    rows = Step.objects.filter(run=work.run, position__gte=work.run.next_step)
+    if rows.filter(status=StepStatus.WAITING, held_by="twin").exists():
+        work.due(work.now + PATROL)
+    ready = rows.filter(status=StepStatus.READY).exclude(executor=Executor.AGENT)
+    starts: list[datetime] = []
+    for step in ready.order_by("position"):
+        if proposing.frozen(work.run, step):
+            continue  # lifting the freeze looks at the run
+        starts.append(max(step.due_at or work.now, work.now))
+    if not starts:
+        return
+    if min(starts) <= work.now:
+        work.wake()
+        work.due(work.now + queue.GRACE)
+    else:
+        work.due(min(starts))

@@ -1,0 +1,381 @@
+"""Proposing steps, and the claim of those the agent runs itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from config import jsontext
+from config.errors import InvalidBody, Problem, faults
+from interrupts import catalogue, content
+from interrupts.authorizer import Judgement, authorizer
+from interrupts.errors import (
+    AlreadyClaimed,
+    Damaged,
+    InvalidArguments,
+    NotAuthorized,
+    RunSuspended,
+    StepKeyReused,
+)
+from interrupts.models import (
+    Attempt,
+    Executor,
+    Freeze,
+    FreezeScope,
+    Reason,
+    Run,
+    RunStatus,
+    Step,
+    StepStatus,
+    ToolVersion,
+)
+from interrupts.services import agentstate
+from interrupts.services.acting import as_agent, not_ended
+from interrupts.transitions import checkpoints, holds, runs, steps
+from interrupts.transitions.moves import move_step
+from interrupts.work import Work, working
+from tenants.conditions import ANY_VERSION, IfMatch
+from tenants.ids import uuid7
+from tenants.journal import Actor
+from tenants.principal import Principal
+from tenants.scope import current_tenant_id
+
+# What the agent says of its proposal; kept as its words, trusted in nothing.
+WORDS = ("reasoning", "confidence", "risk_score", "milestone", "failure_modes", "cost", "context")
+
+
+@dataclass(slots=True)
+class Draft:
+    """One proposed call, canonical: not yet a step."""
+
+    index: int
+    document: dict[str, Any]
+    arguments: bytes
+    same_call: str  # digest of tool and arguments, whatever the version
+    version: ToolVersion | None = None
+
+    @property
+    def key(self) -> str | None:
+        return self.document.get("key")
+
+    @property
+    def tool(self) -> str:
+        return str(self.document["tool"])
+
+
+def propose(
+    principal: Principal,
+    run_id: UUID,
+    *,
+    proposals: Sequence[dict[str, Any]],
+    session: int | None = None,
+    parallel: bool = False,
+    group: UUID | None = None,
+    if_match: IfMatch = ANY_VERSION,
+    single: bool = False,
+) -> tuple[list[Step], bool]:
+    """Record the calls of one model turn as a group, judged one by one; all of them or none.
+
+    Returns the steps in the order proposed, and whether any is new: a key that names a step of the
+    run (or a succeeded one of the runs it was forked from) gives that step. Checked in the order
+    session, key, state. ``single`` says how pointers begin. Raises NotYourRun, StaleSession,
+    StepKeyReused, RunEnded, RunSuspended, UnknownTool, InvalidArguments, InvalidBody.
+    """
+    drafts = [_draft(index, document) for index, document in enumerate(proposals)]
+    with as_agent(principal, run_id, session=session, if_match=if_match) as work:
+        known = _known(work.run, drafts)
+        new = [draft for draft in drafts if draft.index not in known]
+        if not new:
+            work.state_unchanged()
+            return [known[draft.index] for draft in drafts], False
+        not_ended(work.run)
+        if work.run.status == RunStatus.SUSPENDED:
+            raise RunSuspended
+        for draft in new:
+            _check_content(work, draft, "" if single else f"/steps/{draft.index}")
+        made = _record(work, new, parallel=parallel, group=_group(work.run, group))
+        _state(work, new)
+        _judge(work, made)
+    fresh = dict(zip((draft.index for draft in new), made, strict=True))
+    return [known.get(draft.index) or fresh[draft.index] for draft in drafts], True
+
+
+def _draft(index: int, document: dict[str, Any]) -> Draft:
+    arguments = jsontext.canonical(document["arguments"])
+    return Draft(index, document, arguments, call_digest(document["tool"], arguments))
+
+
+def call_digest(tool: str, arguments: bytes) -> str:
+    """The digest of ``{"arguments", "tool"}`` in canonical form."""
+    return jsontext.digest_bytes(
+        b'{"arguments":' + arguments + b',"tool":' + jsontext.canonical(tool) + b"}"
+    )
+
+
+def step_digest(tool: str, number: int, arguments: bytes) -> str:
+    """The digest of ``{"arguments", "tool", "tool_version"}`` in canonical form (RFC 8785)."""
+    name = jsontext.canonical(tool)
+    return jsontext.digest_bytes(
+        b'{"arguments":%b,"tool":%b,"tool_version":%d}' % (arguments, name, number)
+    )
+
+
+def _known(run: Run, drafts: Iterable[Draft]) -> dict[int, Step]:
+    """The steps that the drafts' keys name already, by the draft's index."""
+    keys = {draft.key: draft for draft in drafts if draft.key is not None}
+    if not keys:
+        return {}
+    if len(keys) < sum(draft.key is not None for draft in drafts):
+        raise InvalidBody.at("/steps", "a key stands twice in one group")
+    known: dict[int, Step] = {}
+    rows = Step.objects.filter(key_scope=run.key_scope, key__in=list(keys))
+    for step in rows.order_by("id"):
+        if step.run_id != run.pk and step.status != StepStatus.SUCCEEDED:
+            continue  # never done there: proposed anew here
+        draft = keys[step.key]
+        if step.proposed_digest != draft.same_call:
+            raise StepKeyReused(f"{draft.key!r} names another call.")
+        known[draft.index] = step
+    return known
+
+
+def _group(run: Run, group: UUID | None) -> UUID:
+    if group is not None and not Step.objects.filter(run=run, group=group).exists():
+        raise InvalidBody.at("/group", "is no group of this run")
+    return group or uuid7()
+
+
+def _check_content(work: Work, draft: Draft, at: str) -> None:
+    draft.version = catalogue.current_version(draft.tool, work.authority_version, at=at)
+    checker = catalogue.validator(current_tenant_id(), draft.version.pk)
+    if wrong := checker.validate(draft.document["arguments"]):
+        raise InvalidArguments(
+            "The arguments break the tool's schema.", errors=faults(wrong, f"{at}/arguments")
+        )
+
+
+def _record(work: Work, drafts: list[Draft], *, parallel: bool, group: UUID) -> list[Step]:
+    made = []
+    for draft in drafts:
+        version = draft.version
+        assert version is not None
+        work.run.last_position += 1
+        digest = step_digest(draft.tool, version.number, draft.arguments)
+        step = Step(
+            run=work.run,
+            position=work.run.last_position,
+            group=group,
+            parallel=parallel,
+            key=draft.key,
+            key_scope=work.run.key_scope,
+            session=work.run.session,
+            tool_id=version.tool_id,
+            tool_version=version,
+            tool_name=draft.tool,
+            tool_number=version.number,
+            executor=version.executor_kind,
+            effect=version.effect,
+            risk=version.risk,
+            timeout_seconds=version.timeout_seconds,
+            arguments=content.put(draft.arguments, sensitive=bool(version.sensitive)),
+            digest=digest,
+            proposed_digest=draft.same_call,
+            proposal={name: draft.document[name] for name in WORDS if name in draft.document},
+            created_at=work.now,
+        )
+        work.note(
+            "step.proposed",
+            step=step.pk,
+            position=step.position,
+            tool=step.tool_name,
+            tool_version=step.tool_number,
+            arguments=bytes(step.arguments).hex(),
+            group=group,
+            key=step.key,
+        )
+        made.append(step)
+    Step.objects.bulk_create(made)
+    return made
+
+
+def _state(work: Work, drafts: list[Draft]) -> None:
+    """Take a checkpoint with the agent's state that came with the proposals: the last one given."""
+    given = [draft.document["agent_state"] for draft in drafts if draft.document.get("agent_state")]
+    if given:
+        checkpoints.take(work, agent_state=agentstate.read(given[-1], work.run))
+
+
+def _judge(work: Work, made: list[Step]) -> None:
+    """Settle what was rejected before, hold what has a twin or no budget, judge the rest."""
+    alike = _alike(work, made)
+    judged: list[tuple[Step, Judgement]] = []
+    for step in made:
+        before = alike.get(step.proposed_digest)
+        if before is not None and before.status == StepStatus.REJECTED:
+            steps.settle_without_running(work, step, StepStatus.REJECTED, before.reason)
+        elif before is not None:
+            hold(step, "twin", twin=before.pk)
+        else:
+            verdict = judge(work, step)
+            if verdict.verdict != "deny" and not _within_budget(work, step, len(judged)):
+                continue
+            judged.append((step, verdict))
+    steps.apply(work, judged)
+
+
+def _alike(work: Work, made: list[Step]) -> dict[str, Step]:
+    """Equal calls: rejected in this run, or of unknown outcome in another of the same work."""
+    run = work.run
+    rows = Step.objects.filter(
+        Q(run=run, status=StepStatus.REJECTED)
+        | Q(status=StepStatus.UNKNOWN, run__agent=run.agent_id, run__workflow=run.workflow),
+        tenant_id=run.tenant_id,
+        proposed_digest__in=[step.proposed_digest for step in made],
+    ).exclude(pk__in=[step.pk for step in made])
+    # A person's refusal in this run comes before a twin elsewhere.
+    return {row.proposed_digest: row for row in sorted(rows, key=lambda row: row.run_id == run.pk)}
+
+
+def hold(step: Step, by: str, *, twin: UUID | None = None) -> None:
+    move_step(step, StepStatus.WAITING)
+    step.held_by, step.twin = by, twin
+    step.save(update_fields=["status", "held_by", "twin"])
+
+
+def judge(work: Work, step: Step) -> Judgement:
+    return authorizer().judge(work, step, content.get(step.arguments))
+
+
+def _within_budget(work: Work, step: Step, more: int) -> bool:
+    """Suspend a run that is over its budget with this step, which then waits."""
+    exceeded = runs.over_budget(work.run, more_steps=more + 1)
+    if not exceeded:
+        return True
+    hold(step, "budget")
+    if not holds.open_of(work).filter(reason=Reason.BUDGET_EXHAUSTED).exists():
+        holds.open_holds(work, runs.budget_hold(work.run, exceeded))
+    return False
+
+
+def rejudge(work: Work, held_by: str, *, twin: UUID | None = None) -> None:
+    """Judge again what waited for the budget, or for its twin's outcome."""
+    waiting = Step.objects.filter(run=work.run, status=StepStatus.WAITING, held_by=held_by)
+    if twin is not None:
+        waiting = waiting.filter(twin=twin)
+    judged: list[tuple[Step, Judgement]] = []
+    for step in waiting.order_by("position"):
+        verdict = judge(work, step)
+        over = runs.over_budget(work.run, more_steps=len(judged) + 1)
+        if verdict.verdict != "deny" and over:
+            if step.held_by != "budget":
+                step.held_by = "budget"
+                step.save(update_fields=["held_by"])
+            runs.check_budget(work, more_steps=len(judged) + 1)
+            continue
+        judged.append((step, verdict))
+    steps.apply(work, judged)
+
+
+def renew(run_id: UUID, step_id: UUID, actor: Actor) -> bool:
+    """Ask authorization again about a ready step whose stamp is stale; True: it may start."""
+    with working(run_id, actor) as work:
+        step = Step.objects.get(pk=step_id, run=work.run)
+        if step.status != StepStatus.READY or work.run.status != RunStatus.RUNNING:
+            work.state_unchanged()
+            return False
+        return steps.renew(work, step)
+
+
+def claim_step(
+    principal: Principal, step_id: UUID, *, session: int | None = None
+) -> tuple[Attempt, Step, bytes]:
+    """Intend a step that the agent runs itself: the attempt, the step and its exact arguments.
+
+    Raises NotAuthorized, AlreadyClaimed, RunSuspended, RunEnded, StaleSession, NotYourRun.
+    """
+    run_id = Step.objects.values_list("run_id", flat=True).get(pk=step_id)
+    with as_agent(principal, run_id, session=session) as work:
+        step = Step.objects.get(pk=step_id)
+        if step.executor != Executor.AGENT:
+            raise NotAuthorized("The service runs this step itself.")
+        not_ended(work.run)
+        if step.status in (StepStatus.EXECUTING, StepStatus.UNKNOWN) or step.settled_at:
+            raise AlreadyClaimed(f"The step is {step.status}.")
+        if work.run.status == RunStatus.SUSPENDED:
+            raise RunSuspended
+        problem = _may_start(work, step)
+        if problem is None:
+            arguments = content.get(step.arguments)
+            attempt = start(work, step, arguments, worker=f"agent:{principal.id}")
+    if problem is not None:
+        raise problem
+    return attempt, step, arguments
+
+
+def _may_start(work: Work, step: Step) -> Problem | None:
+    """None where the step may start now; what a renewal changed is committed either way."""
+    if step.status != StepStatus.READY:
+        return NotAuthorized(f"The step is {step.status}.")
+    if step.due_at is not None and step.due_at > work.now:
+        return NotAuthorized("The step is not to start yet.")
+    if frozen(work.run, step):
+        return NotAuthorized("A freeze holds this step.")
+    if not step.parallel and (
+        Step.objects.filter(
+            run=work.run, group=step.group, position__lt=step.position, settled_at=None
+        ).exists()
+    ):
+        return NotAuthorized("An earlier step of its group is not settled.")
+    if not stamp_is_current(work, step) and not steps.renew(work, step):
+        return NotAuthorized(f"The step is {step.status}.")
+    return None
+
+
+def stamp_is_current(work: Work, step: Step) -> bool:
+    return (
+        step.authorized_under == work.authority_version
+        and (step.authorized_until is None or step.authorized_until > work.now)
+        and step.authorized_digest == step.digest
+        and step.authorized_tool_version == step.tool_version_id
+    )
+
+
+def frozen(run: Run, step: Step) -> bool:
+    return Freeze.objects.filter(
+        Q(scope=FreezeScope.TENANT)
+        | Q(scope=FreezeScope.TOOL, name=step.tool_name)
+        | Q(scope=FreezeScope.AGENT, name=run.agent.name),
+        lifted_at=None,
+    ).exists()
+
+
+def start(work: Work, step: Step, arguments: bytes, *, worker: str) -> Attempt:
+    """Intend: the attempt, its fence and its lease; what runs is what was authorised."""
+    if step_digest(step.tool_name, step.tool_number, arguments) != step.authorized_digest:
+        raise Damaged("The stored arguments are not those that were authorised.")
+    move_step(step, StepStatus.EXECUTING)
+    step.fence += 1
+    step.attempts += 1
+    step.due_at = None
+    step.save(update_fields=["status", "fence", "attempts", "due_at"])
+    attempt = Attempt.objects.create(
+        step=step,
+        run=work.run,
+        fence=step.fence,
+        epoch=work.run.epoch,
+        worker=worker,
+        started_at=work.now,
+        lease_seconds=step.timeout_seconds,
+        lease_expires_at=work.now + timedelta(seconds=step.timeout_seconds),
+    )
+    work.due(attempt.lease_expires_at)
+    work.note(
+        "attempt.started", attempt=attempt.pk, step=step.pk, fence=attempt.fence, worker=worker
+    )
+    return attempt
+

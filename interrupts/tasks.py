@@ -1,0 +1,40 @@
+"""The engine's Celery tasks: ids in, the tenant's scope, one use of the engine."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from celery import shared_task
+from celery.signals import worker_ready, worker_shutting_down
+
+from interrupts import queue, sweep, worker
+from interrupts.models import Run
+from tenants.scope import tenant_scope
+
+
+sweeper = sweep.Sweeper()
+
+
+@shared_task(name=queue.WORK_RUN)
+def work_run(*, tenant_id: str, run_id: str, epoch: int, **_newer: object) -> None:
+    with tenant_scope(UUID(tenant_id)):
+        try:
+            worker.work_run(UUID(run_id), epoch)
+        except Run.DoesNotExist:
+            return  # a hint about a run that is not there (a restored database) is no work
+
+
+@shared_task(name=queue.SWEEP)
+def sweep_all(**_newer: object) -> None:
+    sweep.sweep_once()
+
+
+@worker_ready.connect
+def start_sweeping(**_: object) -> None:
+    """Sweep from the worker's main process, beside its pool."""
+    sweeper.start()
+
+
+@worker_shutting_down.connect
+def stop_sweeping(**_: object) -> None:
+    sweeper.stop()

@@ -1,0 +1,331 @@
+"""Attempts and receipts: a receipt is a fact, taken under any epoch and from any attempt."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from interrupts import content
+from interrupts.authorizer import authorizer
+from interrupts.models import (
+    Attempt,
+    Effect,
+    Executor,
+    Outcome,
+    Reason,
+    Receipt,
+    Resolution,
+    ResponseKind,
+    RunStatus,
+    Source,
+    Step,
+    StepStatus,
+)
+from interrupts.transitions import holds, runs, steps, wording
+from interrupts.transitions.moves import move_step
+from interrupts.work import Work
+from tenants.journal import SYSTEM
+
+FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 1.0, 30.0
+LONGEST_RETRY_AFTER_SECONDS = 3600.0
+READ_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was seen of an attempt, and by whom. ``result`` is canonical JSON."""
+
+    outcome: Outcome
+    source: Source
+    by: str
+    result: bytes | None = None
+    external_id: str | None = None
+    cost: Decimal | None = None
+    error: str | None = None
+    evidence: str | None = None
+    retry_after: float | None = None  # seconds
+    sensitive: bool = False
+    on_failure: str = "tell"
+
+
+def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Receipt:
+    """Write the receipt, and settle the attempt, the step and the run by what it says.
+
+    ``attempt`` is None for a person's or a reconciliation's finding about an unknown step.
+    """
+    receipt = _write_receipt(work, step, attempt, seen)
+    newest = attempt is None or attempt.fence == step.fence
+    if attempt is not None and attempt.settled_at is None and seen.outcome != Outcome.UNKNOWN:
+        attempt.outcome, attempt.settled_at = seen.outcome, work.now
+        attempt.save(update_fields=["outcome", "settled_at"])
+    _spend(work, seen)
+    if newest and step.status in (StepStatus.EXECUTING, StepStatus.UNKNOWN):
+        _settle(work, step, attempt, seen, receipt)
+    elif seen.outcome == Outcome.SUCCEEDED and step.status != StepStatus.SUCCEEDED:
+        _late_success(work, step, seen, receipt)
+    else:
+        work.note("receipt.late", receipt=receipt.pk, step=step.pk)
+    return receipt
+
+
+def _write_receipt(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Receipt:
+    result = None
+    if seen.result is not None:
+        result = content.put(seen.result, sensitive=seen.sensitive)
+    receipt = Receipt.objects.create(
+        run=work.run,
+        step=step,
+        attempt=attempt.pk if attempt else None,
+        source=seen.source,
+        outcome=seen.outcome,
+        result=result,
+        external_id=seen.external_id,
+        cost=seen.cost,
+        error=seen.error,
+        evidence=seen.evidence,
+        by=seen.by,
+        observed_at=work.now,
+    )
+    work.note(
+        "receipt.recorded",
+        receipt=receipt.pk,
+        step=step.pk,
+        attempt=receipt.attempt,
+        source=seen.source,
+        outcome=seen.outcome,
+        result=result.hex() if result else None,
+        external_id=seen.external_id,
+    )
+    return receipt
+
+
+def _spend(work: Work, seen: Seen) -> None:
+    if seen.cost:
+        work.run.usage_cost += seen.cost
+
+
+def _settle(
+    work: Work, step: Step, attempt: Attempt | None, seen: Seen, receipt: Receipt
+) -> None:
+    was_unknown = step.status == StepStatus.UNKNOWN
+    if seen.outcome == Outcome.UNKNOWN:
+        if not was_unknown:
+            become_unknown(work, step, attempt, seen.error)
+        return
+    if seen.outcome == Outcome.NOT_PERFORMED:
+        _not_performed(work, step, seen)
+    else:
+        _conclude(work, step, seen, receipt)
+    if was_unknown:
+        _found_out(work, step)
+    if seen.outcome == Outcome.FAILED and seen.on_failure == "interrupt":
+        _ask_about_failure(work, step)
+    runs.finish_cancel(work)
+    if work.run.status == RunStatus.RUNNING:
+        runs.check_budget(work)
+
+
+def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
+    """Settle the step as succeeded or failed."""
+    succeeded = seen.outcome == Outcome.SUCCEEDED
+    move_step(step, StepStatus.SUCCEEDED if succeeded else StepStatus.FAILED)
+    step.outcome = seen.outcome
+    step.result = receipt.result
+    step.external_id = seen.external_id
+    step.error = seen.error
+    step.unknown_at = None
+    step.settled_at = work.now
+    _save(step)
+    work.note("step.settled", **steps.told(step))
+    steps.settled(work)
+
+
+def _not_performed(work: Work, step: Step, seen: Seen) -> None:
+    """Between two tries nothing is in flight: the step is ready again, or cancelled."""
+    if work.run.status == RunStatus.CANCELLING:
+        move_step(step, StepStatus.CANCELLED)
+        step.outcome, step.settled_at = Outcome.NOT_PERFORMED, work.now
+        _save(step)
+        work.note("step.settled", **steps.told(step))
+        steps.settled(work)
+        return
+    move_step(step, StepStatus.READY)
+    step.outcome, step.error, step.unknown_at = Outcome.NOT_PERFORMED, seen.error, None
+    if step.executor != Executor.AGENT:
+        step.due_at = work.now + timedelta(seconds=backoff(step.attempts, seen.retry_after))
+        work.due(step.due_at)
+    _save(step)
+    work.note("step.retried", step=step.pk, attempts=step.attempts, due_at=step.due_at)
+    if step.executor == Executor.AGENT and work.run.status == RunStatus.RUNNING:
+        work.wake()
+
+
+def backoff(attempts: int, retry_after: float | None) -> float:
+    """Seconds till the next try: 1 doubling to 30, or what the far end asked for, bounded."""
+    usual = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(max(attempts - 1, 0), 10))
+    return min(max(usual, retry_after or 0.0), LONGEST_RETRY_AFTER_SECONDS)
+
+
+def become_unknown(work: Work, step: Step, attempt: Attempt | None, why: str | None) -> None:
+    """Say that nobody knows the outcome: the run is suspended until it is found out.
+
+    A read has no effect: it is tried again, READ_TRIES times in all, then it failed.
+    """
+    if step.effect == Effect.READ:
+        _read_again(work, step, attempt, why)
+        return
+    move_step(step, StepStatus.UNKNOWN)
+    step.outcome, step.error, step.unknown_at = Outcome.UNKNOWN, why, work.now
+    _save(step)
+    if attempt is not None and attempt.lapsed_at is None:
+        attempt.outcome, attempt.lapsed_at = Outcome.UNKNOWN, work.now
+        attempt.save(update_fields=["outcome", "lapsed_at"])
+    holds.open_holds(work, recovery_hold(step, why))
+
+
+def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None) -> None:
+    if attempt is not None and attempt.lapsed_at is None and attempt.settled_at is None:
+        attempt.outcome, attempt.lapsed_at = Outcome.UNKNOWN, work.now
+        attempt.save(update_fields=["outcome", "lapsed_at"])
+    cancelling = work.run.status == RunStatus.CANCELLING
+    if step.attempts < READ_TRIES or cancelling:
+        _not_performed(
+            work, step, Seen(outcome=Outcome.UNKNOWN, source=Source.EXECUTOR, by="", error=why)
+        )
+        return
+    move_step(step, StepStatus.FAILED)
+    step.outcome, step.error, step.settled_at = Outcome.FAILED, why, work.now
+    _save(step)
+    work.note("step.settled", **steps.told(step))
+    steps.settled(work)
+
+
+def recovery_hold(step: Step, why: str | None) -> holds.Hold:
+    return holds.Hold(
+        reason=Reason.OUTCOME_UNKNOWN,
+        kind=ResponseKind.RECOVERY,
+        question=wording.OUTCOME_UNKNOWN,
+        allowed=(Resolution.RESUME, Resolution.CANCEL),
+        schema=recovery_schema(),
+        step=step.pk,
+        evidence={"seen": why, "attempts": step.attempts, "tool": step.tool_name},
+    )
+
+
+RECOVERY_OUTCOMES = ("performed", "not_performed", "skip", "unresolvable")
+
+
+def recovery_schema(outcomes: tuple[str, ...] = RECOVERY_OUTCOMES) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["outcome", "evidence"],
+        "additionalProperties": False,
+        "properties": {
+            "outcome": {"enum": list(outcomes)},
+            "evidence": {"type": "string", "minLength": 1, "maxLength": 10000},
+            "result": {},
+            "external_id": {"type": "string", "maxLength": 1000},
+        },
+    }
+
+
+def _found_out(work: Work, step: Step) -> None:
+    interrupt = holds.open_of(work).filter(step=step.pk, reason=Reason.OUTCOME_UNKNOWN).first()
+    if interrupt is not None:
+        holds.resolve(work, interrupt, Resolution.RESUME, by=SYSTEM)
+    steps.release_twins(work, step)
+
+
+def _ask_about_failure(work: Work, step: Step) -> None:
+    holds.open_holds(
+        work,
+        holds.Hold(
+            reason=Reason.EFFECT_FAILED,
+            kind=ResponseKind.RELEASE,
+            question=wording.EFFECT_FAILED,
+            step=step.pk,
+            evidence={"error": step.error},
+        ),
+    )
+
+
+def _late_success(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
+    """The step was taken as not performed, or is tried anew: it was performed after all."""
+    Attempt.objects.filter(step=step, settled_at=None, lapsed_at=None).update(lapsed_at=work.now)
+    if step.status == StepStatus.WAITING and step.interrupt is not None:
+        interrupt = holds.open_of(work).filter(pk=step.interrupt).first()
+        if interrupt is not None:
+            holds.resolve(work, interrupt, Resolution.RESUME, by=SYSTEM)
+        if step.gate is not None:
+            authorizer().close_gate(work, step.gate, "withdrawn", "it was performed already")
+    work.note("receipt.late", receipt=receipt.pk, step=step.pk, status=step.status)
+    _conclude(work, step, seen, receipt)
+    runs.finish_cancel(work)
+
+
+def lapse(work: Work, attempt: Attempt) -> None:
+    """Say of an attempt whose lease is over without a receipt that its outcome is unknown."""
+    step = Step.objects.get(pk=attempt.step_id)
+    work.note("attempt.lapsed", attempt=attempt.pk, step=step.pk, fence=attempt.fence)
+    attempt.lapsed_at, attempt.outcome = work.now, Outcome.UNKNOWN
+    attempt.save(update_fields=["lapsed_at", "outcome"])
+    if step.status == StepStatus.EXECUTING and step.fence == attempt.fence:
+        become_unknown(work, step, None, "its lease lapsed without a receipt")
+
+
+def _save(step: Step) -> None:
+    step.save(
+        update_fields=[
+            "status",
+            "outcome",
+            "result",
+            "external_id",
+            "error",
+            "reason",
+            "unknown_at",
+            "due_at",
+            "settled_at",
+        ]
+    )
+
+
+def record_read(work: Work, step: Step, seen: Seen, worker: str) -> None:
+    """Record a try at a read, attempt and receipt together: it has no effect to be unsure of.
+
+    What is unknown of it is tried again with backoff, READ_TRIES times in all, then it failed.
+    """
+    step.fence += 1
+    step.attempts += 1
+    attempt = Attempt.objects.create(
+        step=step,
+        run=work.run,
+        fence=step.fence,
+        epoch=work.run.epoch,
+        worker=worker,
+        started_at=work.now,
+        settled_at=work.now,
+        outcome=seen.outcome,
+    )
+    receipt = _write_receipt(work, step, attempt, seen)
+    _spend(work, seen)
+    again = seen.outcome in (Outcome.UNKNOWN, Outcome.NOT_PERFORMED) and (
+        step.attempts < READ_TRIES or seen.outcome == Outcome.NOT_PERFORMED
+    )
+    if again:
+        step.due_at = work.now + timedelta(seconds=backoff(step.attempts, seen.retry_after))
+        step.error = seen.error
+        work.due(step.due_at)
+        step.save(update_fields=["fence", "attempts", "due_at", "error"])
+        work.note("step.retried", step=step.pk, attempts=step.attempts, due_at=step.due_at)
+        return
+    step.save(update_fields=["fence", "attempts"])
+    succeeded = seen.outcome == Outcome.SUCCEEDED
+    final = seen if succeeded else dataclasses.replace(seen, outcome=Outcome.FAILED)
+    _conclude(work, step, final, receipt)
+    if not succeeded and seen.on_failure == "interrupt":
+        _ask_about_failure(work, step)
+    if work.run.status == RunStatus.RUNNING:
+        runs.check_budget(work)

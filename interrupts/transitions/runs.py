@@ -1,0 +1,157 @@
+"""Runs: ended, cancelled with their descendants, and held by their budget."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from interrupts.models import (
+    Attempt,
+    Reason,
+    Resolution,
+    ResponseKind,
+    Run,
+    RunStatus,
+    Step,
+    StepStatus,
+)
+from interrupts.transitions import checkpoints, holds, steps, wording
+from interrupts.transitions.moves import move_run
+from interrupts.work import Work, descendants
+from tenants.journal import SYSTEM
+
+# What a cancel leaves open: facts that people still have to find out.
+RECOVERIES = (Reason.OUTCOME_UNKNOWN, Reason.EFFECT_FAILED)
+LIMITS = ("steps", "cost", "seconds", "tokens")
+FIRST_LOOK_SECONDS = 5
+
+
+def end(work: Work, status: RunStatus) -> None:
+    """End the run for good; what it leaves is in its last checkpoint."""
+    move_run(work.run, status)
+    work.run.ended_at = work.now
+    work.run.due_at = None
+    work.note(f"run.{status}")
+    checkpoints.take(work)
+
+
+def cancel(work: Work, *, note: str | None) -> None:
+    """Cancel the run and every descendant: nothing starts, what is in flight is finished."""
+    cancel_children(work, note="its parent was cancelled")
+    _cancel_one(work, note=note)
+
+
+def cancel_children(work: Work, *, note: str) -> None:
+    """Cancel every descendant, the youngest first, so that those above can end at once."""
+    for child in reversed(descendants(work, SYSTEM)):
+        if child.run.status != RunStatus.CANCELLING:
+            _cancel_one(child, note=note)
+            child.finish()
+
+
+def _cancel_one(work: Work, *, note: str | None) -> None:
+    move_run(work.run, RunStatus.CANCELLING)
+    work.run.epoch += 1
+    work.note("run.cancelling", note=note, epoch=work.run.epoch)
+    not_begun = [StepStatus.PROPOSED, StepStatus.WAITING, StepStatus.READY]
+    for step in Step.objects.filter(run=work.run, status__in=not_begun).order_by("position"):
+        steps.withdraw(work, step, StepStatus.CANCELLED, "the run was cancelled")
+    for interrupt in holds.open_of(work).exclude(reason__in=RECOVERIES):
+        holds.resolve(work, interrupt, Resolution.CANCEL, by=work.actor)
+    finish_cancel(work)
+
+
+def finish_cancel(work: Work) -> None:
+    """End a cancelling run in which nothing is in flight, unknown or still to end."""
+    run = work.run
+    if run.status != RunStatus.CANCELLING:
+        return
+    busy = Step.objects.filter(
+        run=run, status__in=[StepStatus.EXECUTING, StepStatus.UNKNOWN, StepStatus.COMPENSATING]
+    )
+    if busy.exists() or Run.objects.filter(parent=run, ended_at=None).exists():
+        return
+    for interrupt in holds.open_of(work):
+        holds.resolve(work, interrupt, Resolution.CANCEL, by=SYSTEM)
+    end(work, RunStatus.CANCELLED)
+
+
+def fail_for_good(work: Work, *, note: str) -> None:
+    """End a run of which an outcome cannot be found out: failed, or cancelled where it was being."""
+    run = work.run
+    work.ending = True
+    cancel_children(work, note="its parent ended")
+    not_begun = [StepStatus.PROPOSED, StepStatus.WAITING, StepStatus.READY]
+    for step in Step.objects.filter(run=run, status__in=not_begun).order_by("position"):
+        steps.withdraw(work, step, StepStatus.CANCELLED, note)
+    for interrupt in holds.open_of(work):
+        holds.resolve(work, interrupt, Resolution.CANCEL, by=work.actor)
+    cancelling = run.status == RunStatus.CANCELLING
+    run.error = {"detail": note}
+    end(work, RunStatus.CANCELLED if cancelling else RunStatus.FAILED)
+
+
+def usage(run: Run) -> dict[str, Decimal]:
+    return {
+        "steps": Decimal(run.usage_steps),
+        "cost": run.usage_cost,
+        "seconds": run.usage_seconds,
+        "tokens": Decimal(run.usage_tokens),
+    }
+
+
+def over_budget(run: Run, *, more_steps: int = 0) -> dict[str, str]:
+    """Return the limits that are exceeded, with ``more_steps`` counted as used."""
+    used = usage(run)
+    used["steps"] += more_steps
+    return {
+        name: str(run.budget[name])
+        for name in LIMITS
+        if run.budget.get(name) is not None and used[name] > Decimal(str(run.budget[name]))
+    }
+
+
+def check_budget(work: Work, *, more_steps: int = 0) -> bool:
+    """Suspend the run once it is over a limit; True where it is within all of them."""
+    exceeded = over_budget(work.run, more_steps=more_steps)
+    if not exceeded:
+        return True
+    if holds.open_of(work).filter(reason=Reason.BUDGET_EXHAUSTED).exists():
+        return False
+    holds.open_holds(work, budget_hold(work.run, exceeded))
+    return False
+
+
+def budget_hold(run: Run, exceeded: dict[str, str]) -> holds.Hold:
+    return holds.Hold(
+        reason=Reason.BUDGET_EXHAUSTED,
+        kind=ResponseKind.EXTENSION,
+        question=wording.BUDGET_EXHAUSTED,
+        schema=EXTENSION_SCHEMA,
+        evidence={"exceeded": exceeded, "used": {k: str(v) for k, v in usage(run).items()}},
+    )
+
+
+_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}
+_DECIMAL: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^[0-9]{1,15}(\.[0-9]{1,10})?$"},
+        {"type": "integer", "minimum": 0},
+    ]
+}
+EXTENSION_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "properties": {
+        "steps": _NUMBER,
+        "tokens": _NUMBER,
+        "seconds": {"type": "number", "minimum": 0},
+        "cost": _DECIMAL,
+    },
+}
+
+
+def in_flight(run: Run) -> list[str]:
+    live = Attempt.objects.filter(run=run, settled_at=None, lapsed_at=None)
+    return [str(pk) for pk in live.values_list("pk", flat=True)]

@@ -1,0 +1,45 @@
+"""What people are asked, and what each answer does, in plain words."""
+
+from collections.abc import Iterable
+
+from interrupts.models import Reason, Resolution
+
+PARENT_INTERRUPTED = "The run that started this one is interrupted. It goes on when that one does."
+OPERATOR_STOP = "The run was stopped. May it go on?"
+BUDGET_EXHAUSTED = "The run has used up its budget. May it have more?"
+OWNER_LOST = "The agent that drives this run has gone silent. May the run go on without waiting?"
+OUTCOME_UNKNOWN = "Nobody knows whether this call was performed. What happened at the far end?"
+EFFECT_FAILED = "The call was refused. May the run go on?"
+AGENT_REQUESTED = "The agent asks a person to look. May it go on?"
+INPUT_REQUIRED = "The agent needs a value to go on."
+CONTEXT_MISSING = "The agent misses something it needs to know."
+
+_CONSEQUENCE = {
+    Resolution.RESUME: "The run goes on; what no longer holds is asked anew.",
+    Resolution.REVISE: (
+        "The steps you name are withdrawn, the agent is told what to do differently,"
+        " and the run goes on."
+    ),
+    Resolution.CANCEL: "The run is cancelled for good; what is in flight is finished first.",
+    Resolution.COMPENSATE: "What was done is undone, then the run goes on.",
+}
+_SPECIAL = {
+    (Reason.APPROVAL_REQUIRED, Resolution.RESUME): "Deciding the gate resolves this.",
+    (Reason.RISK_THRESHOLD, Resolution.RESUME): "Deciding the gate resolves this.",
+    (Reason.CONFIDENCE_THRESHOLD, Resolution.RESUME): "Deciding the gate resolves this.",
+    (Reason.MILESTONE, Resolution.RESUME): "Deciding the gate resolves this.",
+    (Reason.INPUT_REQUIRED, Resolution.RESUME): "The agent gets the value and the run goes on.",
+    (Reason.CONTEXT_MISSING, Resolution.RESUME): "The agent gets the value and the run goes on.",
+    (Reason.BUDGET_EXHAUSTED, Resolution.RESUME): "The limits you name are in force from now on.",
+    (Reason.OUTCOME_UNKNOWN, Resolution.RESUME): "What you found out settles the step.",
+}
+
+
+def consequences(reason: Reason, allowed: Iterable[Resolution]) -> list[dict[str, str]]:
+    return [
+        {
+            "resolution": resolution.value,
+            "consequence": _SPECIAL.get((reason, resolution), _CONSEQUENCE[resolution]),
+        }
+        for resolution in allowed
+    ]
