@@ -47,6 +47,16 @@ def covered(path: Sequence[str | int], patterns: Iterable[Path]) -> int | None:
     return min(lengths, default=None)
 
 
+def overlaps(path: Path, patterns: Iterable[Path]) -> bool:
+    """Say whether a pattern names `path`, something above it or something below it."""
+    return any(
+        all(
+            want == have or EVERY in (want, have) for want, have in zip(pattern, path, strict=False)
+        )
+        for pattern in patterns
+    )
+
+
 def replace(value: Any, patterns: Iterable[Path], make: Replacement) -> Any:
     """Return `value` with `make(what was there)` at each place that a pattern names.
 
