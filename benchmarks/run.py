@@ -74,7 +74,12 @@ def requests(bench: Bench) -> dict[str, float]:
 
 
 def _ours(bench: Bench, module: str) -> dict[str, float]:
-    environment = bench.service.environment | {"BENCH_DATABASE": DATABASE}
+    credentials = bench.service.credentials
+    environment = bench.service.environment | {
+        "BENCH_DATABASE": DATABASE,
+        "BENCH_AGENT": credentials.agent,
+        "BENCH_APPROVER": credentials.approver,
+    }
     figures: dict[str, float] = {}
     for name, part in figures_of(module, environment=environment).items():
         figures |= flatten(name, part)

@@ -1,19 +1,18 @@
 """POST /notes inserts one row by the ORM: what a request costs that does nothing else.
 
-It is served in the same manner as the service: granian, two workers, Django's WSGI application
-behind a2wsgi with eight threads each, connections kept. Nobody is asked who they are.
+It is served in the same manner as the service: granian, two workers, the same front before Django's
+WSGI application with four threads each, connections kept. Nobody is asked who they are.
 """
 
 import os
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import django
-from a2wsgi import WSGIMiddleware
 from django.conf import settings
 
 from benchmarks.wire import PORT
 
-THREADS = 8
+THREADS = 4  # as config.settings has it
 
 settings.configure(
     ALLOWED_HOSTS=["127.0.0.1"],
@@ -55,6 +54,10 @@ from rest_framework.permissions import AllowAny  # noqa: E402
 from rest_framework.request import Request  # noqa: E402
 from rest_framework.response import Response  # noqa: E402
 from rest_framework.views import APIView  # noqa: E402
+
+from config.front.application import Front  # noqa: E402
+from config.front.bridge import Bridge  # noqa: E402
+from config.front.changes import Changes  # noqa: E402
 
 
 class Note(models.Model):
@@ -98,16 +101,4 @@ class Notes(APIView):
 
 
 urlpatterns = [path("notes", Notes.as_view())]
-in_threads = WSGIMiddleware(cast("Any", get_wsgi_application()), workers=THREADS)
-
-
-async def application(scope: Any, receive: Any, send: Any) -> None:
-    """Hand the request to a thread; a2wsgi wants coroutines where granian gives other awaitables."""
-
-    async def next_event() -> Any:
-        return await receive()
-
-    async def answer(event: Any) -> None:
-        await send(event)
-
-    await in_threads(scope, next_event, answer)
+application = Front(Bridge(get_wsgi_application(), THREADS), Changes({}))

@@ -1,0 +1,50 @@
+"""The service's code in this process, and its connections through the counting door.
+
+Importing it sets Django up, so it is imported before anything of the service that needs that.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import django
+from django.db import connections
+from django.http import HttpRequest
+
+from benchmarks.counters import Count, counted, server_folder
+from benchmarks.wire import Wire
+from config.celery import app  # noqa: F401 - wakes are sent by the application that is current
+
+django.setup()
+
+from tenants.api.auth import signed_in  # noqa: E402 - Django must be set up first
+from tenants.principal import Principal  # noqa: E402
+
+DATABASE = os.environ["BENCH_DATABASE"]
+AGENT, APPROVER = os.environ["BENCH_AGENT"], os.environ["BENCH_APPROVER"]
+
+
+@contextmanager
+def counting() -> Iterator[Count]:
+    """Count the block: every connection of this process is made in it and ended with it."""
+    with Wire(server_folder()) as wire:
+        _connect_to(str(wire.folder))
+        with counted(DATABASE, wire) as count:
+            yield count
+            connections.close_all()
+    _connect_to(str(server_folder()))
+
+
+def _connect_to(host: str) -> None:
+    connections.close_all()
+    for alias in connections:
+        connections[alias].settings_dict["HOST"] = host
+
+
+@contextmanager
+def as_agent() -> Iterator[Principal]:
+    """Work as the agent whose key the benchmark holds, as a request does."""
+    request = HttpRequest()
+    request.META["HTTP_AUTHORIZATION"] = f"Bearer {AGENT}"
+    with signed_in(request) as principal:
+        yield principal
