@@ -32,6 +32,9 @@ class Migration(migrations.Migration):
                 ('journal_hash', models.BinaryField(default=bytes)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
             ],
+            options={
+                'permissions': [('decide_tool', 'Can decide gates of every tool of this tenant')],
+            },
         ),
         migrations.CreateModel(
             name='Group',

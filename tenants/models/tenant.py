@@ -17,5 +17,8 @@ class Tenant(models.Model):
     journal_hash = models.BinaryField(default=bytes, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
+    class Meta:
+        permissions = [("decide_tool", "Can decide gates of every tool of this tenant")]
+
     def __str__(self) -> str:
         return self.name
