@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from uuid import UUID
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.db import connection
 
-from config.keys import current_key_id, derive, keyed_digest
+from config.keys import keyed_digest
 from interrupts.models import Content
+from tenants import sealing
 from tenants.scope import current_tenant_id
 
-NONCE = 12  # bytes, AES-GCM's
+SEALED, OPEN = "sealed", ""  # how a body is kept
+_PURPOSE = "content"
+Buffer = bytes | memoryview  # what Django gives of a binary column
 
 
 def seal(tenant: UUID, body: bytes) -> tuple[bytes, str]:
-    """Return ``body`` encrypted under the tenant's current content cipher, and the key's id."""
-    key_id, nonce = current_key_id(), os.urandom(NONCE)
-    return nonce + _cipher(tenant, key_id).encrypt(nonce, body, None), key_id
+    """Return ``body`` encrypted for the tenant, and the word that says so."""
+    return sealing.seal(body, _PURPOSE, tenant), SEALED
 
 
 def unseal(tenant: UUID, body: bytes, cipher: str) -> bytes:
-    """Return what was sealed under the key ``cipher`` names; '' means it was not sealed."""
-    if not cipher:
-        return body
-    return _cipher(tenant, cipher).decrypt(body[:NONCE], body[NONCE:], None)
-
-
-def _cipher(tenant: UUID, key_id: str) -> AESGCM:
-    return AESGCM(derive("content-cipher", tenant, key_id=key_id))
+    """Return the body as it was put; tenants.sealing.SealBroken where it was changed."""
+    return sealing.unseal(body, _PURPOSE, tenant) if cipher == SEALED else body
 
 
 def put(body: bytes, *, sensitive: bool = False) -> bytes:
     """Keep ``body`` and return its digest; the same body again is the same row."""
     tenant = current_tenant_id()
     digest = keyed_digest(tenant, body)
-    stored, cipher = seal(tenant, body) if sensitive else (body, "")
+    stored, cipher = seal(tenant, body) if sensitive else (body, OPEN)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO interrupts_content (tenant_id, digest, body, cipher)"
@@ -47,12 +41,12 @@ def put(body: bytes, *, sensitive: bool = False) -> bytes:
     return digest
 
 
-def get(digest: bytes) -> bytes:
+def get(digest: Buffer) -> bytes:
     """Return the body; Content.DoesNotExist where it was erased."""
     return get_many([digest])[bytes(digest)]
 
 
-def get_many(digests: Iterable[bytes | None]) -> dict[bytes, bytes]:
+def get_many(digests: Iterable[Buffer | None]) -> dict[bytes, bytes]:
     """Return the bodies by digest, in one statement; Content.DoesNotExist if one is missing."""
     tenant = current_tenant_id()
     wanted = {bytes(digest) for digest in digests if digest is not None}

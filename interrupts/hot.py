@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import psycopg
 from django.db import connection
 
 from config.keys import current_key_id, keyed_digest, stream_key
@@ -104,8 +105,8 @@ def _prepared(statement: str, parameters: list[Any]) -> tuple[Any, ...]:
     raw: Any = connection.connection
     raw.prepare_threshold = 0
     try:
-        with connection.wrap_database_errors, raw.cursor(binary=True) as cursor:
-            cursor.execute(statement, parameters)
+        with connection.wrap_database_errors, psycopg.Cursor(raw) as cursor:
+            cursor.execute(statement, parameters, binary=True)
             row: tuple[Any, ...] = cursor.fetchone()
     finally:
         raw.prepare_threshold = None

@@ -25,10 +25,10 @@ def lock_family(run_id: UUID) -> tuple[datetime, int]:
             "SELECT now_at, authority_version FROM interrupts_lock_family(%s, %s)",
             [current_tenant_id(), run_id],
         )
-        row = cursor.fetchone()
-    if row[0] is None:
+        now, authority_version = cursor.fetchone()
+    if now is None:
         raise Run.DoesNotExist(f"run {run_id}")
-    return row
+    return now, authority_version
 
 
 def lock_held_back() -> list[UUID]:

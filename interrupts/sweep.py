@@ -51,7 +51,7 @@ def due_runs() -> list[tuple[UUID, UUID]]:
             " ORDER BY due_at LIMIT %s",
             [BATCH],
         )
-        return cursor.fetchall()
+        return [(tenant, run) for tenant, run in cursor.fetchall()]
 
 
 def sweep_runs() -> int:

@@ -80,7 +80,6 @@ def effect_for(  # noqa: PLR0913  (a declaration has this many parts)
     """
     if executor["kind"] == "python":
         return PythonEffect(executor.get("function"))
-    of_the_deployment: Iterable[str] = getattr(settings, "ABEYANCE_ALLOWED_HOSTS", ())
     return HttpEffect(
         url=executor.get("url"),
         preview_url=_url(preview),
@@ -88,7 +87,7 @@ def effect_for(  # noqa: PLR0913  (a declaration has this many parts)
         compensate_url=_url(compensate),
         secret=secret,
         allowed_hosts=frozenset(
-            host.lower() for hosts in (allowed_hosts, of_the_deployment) for host in hosts
+            host.lower() for host in (*allowed_hosts, *settings.ABEYANCE_ALLOWED_HOSTS)
         ),
         quote_refusals=quote_refusals,
     )

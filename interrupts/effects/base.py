@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 MAX_ERROR: Final = 500
 MAX_EXTERNAL_ID: Final = 1000
 MAX_RESULT_BYTES: Final = 1024 * 1024
+MAX_RETRY_AFTER: Final = 3600.0
 MAX_COST: Final = Decimal(10) ** 15
 COST_STEP: Final = Decimal("1e-10")
 
@@ -129,6 +130,13 @@ def cost_of(value: Any) -> Decimal | None:
     except (InvalidOperation, ValueError):
         return None
     return cost.quantize(COST_STEP, ROUND_HALF_EVEN) + 0 if within else None
+
+
+def delay_of(value: Any) -> float | None:
+    """Read for how many seconds to wait before the next try, at most an hour; None: not said."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124
+        return None
+    return min(max(float(value), 0.0), MAX_RETRY_AFTER)
 
 
 def external_id_of(value: Any) -> str | None:

@@ -28,6 +28,7 @@ from interrupts.effects.base import (
     Reconciled,
     compensation_key,
     cost_of,
+    delay_of,
     external_id_of,
     plain,
 )
@@ -39,7 +40,6 @@ from interrupts.effects.targets import with_key
 REFUSALS: Final = frozenset({400, 401, 403, 404, 405, 410, 413, 415, 422})
 # A compensation is deduplicated by its key, so only a status that asks for patience is no refusal.
 TRY_LATER: Final = frozenset({408, 425, 429})
-MAX_RETRY_AFTER: Final = 3600.0
 MAX_QUOTE: Final = 200
 
 logger = logging.getLogger(__name__)
@@ -125,6 +125,7 @@ class HttpEffect:
         headers: list[tuple[str, str]] | None = None,
         body: bytes = b"",
     ) -> Answer:
+        deadline = Deadline.after(call.timeout)
         request = Request(
             method,
             url,
@@ -135,7 +136,7 @@ class HttpEffect:
             ],
             body,
         )
-        return exchange(request, allowed=self.allowed_hosts, deadline=Deadline.after(call.timeout))
+        return exchange(request, allowed=self.allowed_hosts, deadline=deadline)
 
     def _signed(self, message_id: str, body: bytes) -> list[tuple[str, str]]:
         if self.secret is None:
@@ -286,12 +287,10 @@ def retry_after(headers: dict[str, str]) -> float | None:
     """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
-        seconds = float(value[:10])
-    elif (until := _moment(value)) is not None:
-        seconds = until - (_moment(headers.get("date", "")) or time.time())
-    else:
+        return delay_of(int(value[:10]))
+    if (until := _moment(value)) is None:
         return None
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER)
+    return delay_of(until - (_moment(headers.get("date", "")) or time.time()))
 
 
 def _moment(text: str) -> float | None:

@@ -17,7 +17,7 @@ import json
 import logging
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -34,6 +34,7 @@ from interrupts.effects.base import (
     PreviewFailed,
     Reconciled,
     cost_of,
+    delay_of,
     external_id_of,
     plain,
 )
@@ -165,8 +166,8 @@ def _observed(call: Call, act: Callable[[], Any]) -> Observed:
     try:
         value = act()
     except NotPerformed as fault:
-        error = plain(str(fault))
-        return Observed(Outcome.NOT_PERFORMED, error=error, retry_after=fault.retry_after)
+        delay = delay_of(fault.retry_after)
+        return Observed(Outcome.NOT_PERFORMED, error=plain(str(fault)), retry_after=delay)
     except Refused as fault:
         return Observed(Outcome.FAILED, error=plain(str(fault)))
     except Exception as fault:  # noqa: BLE001  (foreign code: whatever it raises proves nothing)
@@ -180,21 +181,20 @@ def _observed(call: Call, act: Callable[[], Any]) -> Observed:
 def _said(seen: Observed) -> Observed:
     """Keep of what a tool says what can be recorded."""
     try:
+        outcome = Outcome(seen.outcome)
         result = _storable(seen.result)
     except (TypeError, ValueError, RecursionError, Problem):
-        if seen.outcome is not Outcome.SUCCEEDED:
-            return replace(seen, result=None)
         return Observed(
             Outcome.UNKNOWN,
-            error="The tool's result cannot be recorded; whether it acted is not known.",
+            error="What the tool says cannot be recorded; whether it acted is not known.",
         )
     return Observed(
-        seen.outcome,
+        outcome,
         result,
         external_id_of(seen.external_id),
         cost_of(seen.cost),
-        None if seen.error is None else plain(seen.error),
-        seen.retry_after,
+        None if seen.error is None else plain(str(seen.error)),
+        delay_of(seen.retry_after),
     )
 
 

@@ -69,7 +69,7 @@ def _python(executor: Mapping[str, Any], declaration: Mapping[str, Any]) -> Iter
     if declaration.get("reconcile") is not None:
         yield from _members("reconcile", declaration["reconcile"], {}, _ASKING)
     name = executor.get("function", declaration.get("name"))
-    if not isinstance(name, str):
+    if _name(name):
         return
     place = "/executor/function" if "function" in executor else "/executor"
     try:

@@ -102,7 +102,7 @@ def _first_receipt(attempt: Attempt) -> Receipt | None:
     """The receipt that settled the attempt, else the last that could not."""
     receipts = list(Receipt.objects.filter(step=attempt.step_id, attempt=attempt.pk))
     settling = [receipt for receipt in receipts if receipt.outcome != Outcome.UNKNOWN]
-    return (settling or receipts or [None])[0]
+    return next(iter(settling or receipts), None)
 
 
 def _same(receipt: Receipt, seen: Seen) -> bool:

@@ -299,7 +299,7 @@ def _recover(answer: _Answer) -> None:
         raise InvalidBody.at("/value", "is missing")
     _check_value(answer)
     work, value = answer.work, answer.value
-    step = Step.objects.get(pk=answer.interrupt.step)
+    step = Step.objects.get(pk=str(answer.interrupt.step))
     if step.status != StepStatus.UNKNOWN:
         raise AlreadyResolved("The step's outcome is known.")
     if value["outcome"] == "unresolvable":

@@ -85,7 +85,7 @@ def _expire_gate(work: Work, interrupt: Interrupt) -> None:
     expired, then = authorizer().expire_gate(work, interrupt.gate)
     if not expired:
         return
-    step = Step.objects.get(pk=interrupt.step)
+    step = Step.objects.get(pk=str(interrupt.step))
     if then == "cancel":
         _time_out(work, interrupt)
         return
@@ -114,7 +114,7 @@ def release_twins(work: Work) -> None:
         return
     held = Step.objects.filter(run=work.run, status=StepStatus.WAITING, held_by="twin")
     for step in held.order_by("position"):
-        twin = Step.objects.select_related("run").get(pk=step.twin)
+        twin = Step.objects.select_related("run").get(pk=str(step.twin))
         if twin.status != StepStatus.UNKNOWN or twin.run.ended:
             proposing.rejudge(work, "twin", twin=twin.pk)
 

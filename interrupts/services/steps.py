@@ -137,7 +137,7 @@ def _known(run: Run, drafts: Iterable[Draft]) -> dict[int, Step]:
     for step in rows.order_by("id"):
         if step.run_id != run.pk and step.status != StepStatus.SUCCEEDED:
             continue  # never done there: proposed anew here
-        draft = keys[step.key]
+        draft = keys[step.key or ""]
         if step.proposed_digest != draft.same_call:
             raise StepKeyReused(f"{draft.key!r} names another call.")
         known[draft.index] = step
@@ -234,7 +234,7 @@ def _alike(work: Work, made: list[Step]) -> dict[str, Step]:
     rows = Step.objects.filter(
         Q(run=run, status=StepStatus.REJECTED)
         | Q(status=StepStatus.UNKNOWN, run__agent=run.agent_id, run__workflow=run.workflow),
-        tenant_id=run.tenant_id,
+        tenant=current_tenant_id(),
         proposed_digest__in=[step.proposed_digest for step in made],
     ).exclude(pk__in=[step.pk for step in made])
     # A person's refusal in this run comes before a twin elsewhere.

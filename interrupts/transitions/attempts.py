@@ -165,7 +165,7 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
 
 def backoff(attempts: int, retry_after: float | None) -> float:
     """Seconds till the next try: 1 doubling to 30, or what the far end asked for, bounded."""
-    usual = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(max(attempts - 1, 0), 10))
+    usual = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * (1 << min(max(attempts - 1, 0), 10)))
     return min(max(usual, retry_after or 0.0), LONGEST_RETRY_AFTER_SECONDS)
 
 
