@@ -129,7 +129,9 @@ def cost_of(value: Any) -> Decimal | None:
         within = 0 <= cost < MAX_COST
     except (InvalidOperation, ValueError):
         return None
-    return cost.quantize(COST_STEP, ROUND_HALF_EVEN) + 0 if within else None
+    if not within:
+        return None
+    return Decimal(format(cost.quantize(COST_STEP, ROUND_HALF_EVEN).normalize(), "f"))
 
 
 def delay_of(value: Any) -> float | None:

@@ -1,7 +1,8 @@
 """The tool `mail.send`: one e-mail to one person, over Django's e-mail backend.
 
 One recipient a call: a mail server may take a message for some recipients and refuse it for
-others, and then neither "sent" nor "not sent" would be true of it.
+others, and then neither "sent" nor "not sent" would be true of it. The call's timeout bounds each
+exchange with the mail server, not their sum.
 """
 
 import contextlib
