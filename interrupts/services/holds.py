@@ -33,7 +33,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.schemas import validate_value
+from interrupts.schemas import check_response_schema, validate_value
 from interrupts.services import attempts as findings
 from interrupts.services import steps as proposing
 from interrupts.services.acting import (
@@ -85,7 +85,7 @@ def open_interrupt(
     """Interrupt the run; the one that is open with the same reason and question, again (False).
 
     Agents interrupt their own runs but for ``operator_stop``, which is for people who may stop.
-    Raises RunEnded, MayNot, NotYourRun, StaleSession, VersionMismatch.
+    Raises RunEnded, MayNot, NotYourRun, StaleSession, VersionMismatch, InvalidBody (schema).
     """
     if principal.is_agent:
         if asked.reason == Reason.OPERATOR_STOP:
@@ -104,6 +104,8 @@ def open_interrupt(
         if same is not None:
             work.state_unchanged()
             return same, False
+        if asked.schema is not None and (wrong := check_response_schema(asked.schema)):
+            raise InvalidBody("No value can be checked by this.", errors=faults(wrong, "/schema"))
         (made,) = holds.open_holds(work, _hold(work, asked, question))
         return made, True
 
