@@ -8,7 +8,7 @@ unknown. The protocol is the API reference's "How the service calls tools over H
 import json
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -58,7 +58,7 @@ class HttpEffect:
     preview_url: str | None
     reconcile_url: str | None
     compensate_url: str | None
-    secret: str | None
+    secret: str | None = field(repr=False)
     allowed_hosts: frozenset[str]
     quote_refusals: bool = False
 

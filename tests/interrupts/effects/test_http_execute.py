@@ -370,6 +370,7 @@ def test_no_error_names_the_secret_or_the_address(far_end, effect, call):
     far_end.behave = resetting
     error = effect.execute(call).error
     assert SECRET not in error
+    assert SECRET not in repr(effect)
     assert "127.0.0.1" not in error
 
 
