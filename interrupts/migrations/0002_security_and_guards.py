@@ -45,6 +45,58 @@ class Migration(migrations.Migration):
         guards.legal_moves("interrupts_run", "status", RUN_MOVES),
         guards.legal_moves("interrupts_step", "status", STEP_MOVES),
         guards.legal_moves("interrupts_interrupt", "status", {"open": ["resolved"]}),
+        # Nothing is suspended without an interrupt that says what is needed to go on.
+        guards.promise(
+            "interrupts_run",
+            "a_suspended_run_has_an_open_interrupt",
+            {"status": "text", "open_interrupts": "integer"},
+            "status <> 'suspended' OR open_interrupts > 0",
+        ),
+        guards.promise(
+            "interrupts_run",
+            "an_open_interrupt_suspends_its_run",
+            {"status": "text", "open_interrupts": "integer"},
+            "open_interrupts = 0 OR open_interrupts > 0 AND status IN ('suspended', 'cancelling')",
+        ),
+        guards.promise(
+            "interrupts_run",
+            "suspension_says_how_a_run_is_suspended",
+            {"status": "text", "suspension": "text"},
+            "(suspension IS NOT NULL) = (status IN ('suspended', 'cancelling'))",
+        ),
+        guards.promise(
+            "interrupts_run",
+            "an_ended_run_says_when",
+            {"status": "text", "ended_at": "timestamptz"},
+            "(ended_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))",
+        ),
+        guards.promise(
+            "interrupts_run",
+            "next_step_is_a_position",
+            {"next_step": "integer", "last_position": "integer"},
+            "next_step BETWEEN 1 AND last_position + 1",
+        ),
+        # Nothing is in flight, or may have been performed, that was not authorised; and what is in
+        # flight is exactly the call, by exactly the version, that was.
+        guards.promise(
+            "interrupts_step",
+            "nothing_executes_unauthorized",
+            {"status": "text", "authorized_by": "text"},
+            "status NOT IN ('executing', 'unknown') OR authorized_by IS NOT NULL",
+        ),
+        guards.promise(
+            "interrupts_step",
+            "what_runs_is_what_was_authorized",
+            {
+                "status": "text",
+                "digest": "text",
+                "authorized_digest": "text",
+                "tool_version_id": "uuid",
+                "authorized_tool_version": "uuid",
+            },
+            "status <> 'executing' OR digest IS NOT DISTINCT FROM authorized_digest"
+            " AND tool_version_id IS NOT DISTINCT FROM authorized_tool_version",
+        ),
         # Due runs, and the versions that waiting requests look at.
         rls.swept(
             "interrupts_run", "id, tenant_id, due_at, state_version, journal_seq", "true"

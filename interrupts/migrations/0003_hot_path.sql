@@ -48,6 +48,7 @@ DECLARE
     v_head bytea;
     v_next integer;
     v_cost numeric := coalesce(p_cost, 0);
+    v_plain boolean;
 BEGIN
     PERFORM set_config('abeyance.tenant_id', p_tenant::text, true);
     PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));
@@ -111,8 +112,15 @@ BEGIN
     IF p_next IS NOT NULL AND r.status = 'running' AND r.epoch = p_epoch THEN
         SELECT t.authority_version, t.freezes > 0 INTO STRICT authority, v_frozen
             FROM tenants_tenant t WHERE t.id = p_tenant;
-        FOR c IN SELECT * FROM interrupts_step
-            WHERE run_id = p_run AND position >= v_next ORDER BY position
+        -- Usually it is the very next one; only where it cannot start are the others looked at.
+        SELECT * INTO c FROM interrupts_step WHERE run_id = p_run AND position = v_next;
+        v_plain := FOUND AND c.status = 'ready' AND c.executor <> 'agent' AND NOT c.parallel
+            AND c.due_at IS NULL AND NOT v_frozen;
+        FOR c IN
+            SELECT * FROM interrupts_step WHERE v_plain AND run_id = p_run AND position = v_next
+            UNION ALL
+            SELECT * FROM (SELECT * FROM interrupts_step
+                WHERE NOT v_plain AND run_id = p_run AND position >= v_next ORDER BY position) o
         LOOP
             v_status := c.status;
             IF v_status NOT IN ('proposed', 'waiting', 'ready', 'executing', 'unknown') THEN

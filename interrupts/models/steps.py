@@ -17,12 +17,12 @@ class Step(TenantOwned):
     run = models.ForeignKey(
         Run, on_delete=models.PROTECT, related_name="steps", db_constraint=False, db_index=False
     )
-    position = models.PositiveIntegerField()
+    position = models.IntegerField()
     group = models.UUIDField(default=uuid7)
     parallel = models.BooleanField(default=False)
     key = models.CharField(max_length=255, null=True)
     key_scope = models.UUIDField()  # the run's: a key is unique in a run and its forks
-    session = models.PositiveIntegerField(default=0)
+    session = models.IntegerField(default=0)
     tool = models.ForeignKey(
         Tool, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
     )
@@ -30,7 +30,7 @@ class Step(TenantOwned):
         ToolVersion, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
     )
     tool_name = models.CharField(max_length=100)
-    tool_number = models.PositiveIntegerField()
+    tool_number = models.IntegerField()
     executor = models.CharField(max_length=6, choices=Executor.choices)
     effect = models.CharField(max_length=12, choices=Effect.choices)
     risk = models.CharField(max_length=6, choices=Risk.choices)
@@ -55,18 +55,18 @@ class Step(TenantOwned):
     # The stamp: what the authorization was current under. A newer authority is asked again.
     authorized_under = models.BigIntegerField(null=True)
     authorized_tool_version = models.UUIDField(null=True)
-    authorized_policy_version = models.PositiveIntegerField(null=True)
+    authorized_policy_version = models.IntegerField(null=True)
     authorized_until = models.DateTimeField(null=True)
 
-    attempts = models.PositiveIntegerField(default=0)
-    fence = models.PositiveIntegerField(default=0)  # of the newest attempt
+    attempts = models.IntegerField(default=0)
+    fence = models.IntegerField(default=0)  # of the newest attempt
     outcome = models.CharField(max_length=13, choices=Outcome.choices, null=True)
     result = models.BinaryField(max_length=32, null=True)  # Content
     error = models.TextField(null=True)
     external_id = models.TextField(null=True)
     due_at = models.DateTimeField(null=True)  # not to be started before
     unknown_at = models.DateTimeField(null=True)
-    asked = models.PositiveIntegerField(default=0)  # how often the tool was asked what happened
+    asked = models.IntegerField(default=0)  # how often the tool was asked what happened
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     settled_at = models.DateTimeField(null=True)
 
@@ -77,19 +77,6 @@ class Step(TenantOwned):
             # proposed anew under it in a fork.
             models.UniqueConstraint(
                 fields=["run", "key"], condition=Q(key__isnull=False), name="step_key_once_in_run"
-            ),
-            models.CheckConstraint(
-                condition=~Q(status__in=["executing", "unknown"]) | ~Q(authorized_by=None),
-                name="nothing_executes_unauthorized",
-            ),
-            # What is in flight was authorised as exactly this call by exactly this version.
-            models.CheckConstraint(
-                condition=~Q(status="executing")
-                | Q(
-                    authorized_digest=models.F("digest"),
-                    authorized_tool_version=models.F("tool_version"),
-                ),
-                name="what_runs_is_what_was_authorized",
             ),
         ]
         indexes = [
@@ -112,8 +99,8 @@ class Attempt(TenantOwned):
     run = models.ForeignKey(
         Run, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
     )
-    fence = models.PositiveIntegerField()
-    epoch = models.PositiveIntegerField()
+    fence = models.IntegerField()
+    epoch = models.IntegerField()
     worker = models.CharField(max_length=100, blank=True)
     compensation = models.BooleanField(default=False)
     started_at = models.DateTimeField()
