@@ -1,20 +1,71 @@
 """The Celery application. Its messages are hints: whoever sends one goes on without a broker."""
 
+import mmap
 import os
+import time
+from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import worker_process_init, worker_shutting_down
+from kombu import Connection
+from kombu.exceptions import OperationalError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-app = Celery("abeyance")
+# A request that sends a hint waits for the broker this long, once; then nobody tries for a while.
+HINT_OPTIONS = {
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+    "connect_retries_timeout": 0.1,
+    "socket_connect_timeout": 0.1,
+    "socket_timeout": 0.1,
+}
+QUIET_SECONDS = 1.0
+
+
+class Hints(Celery):
+    """Celery whose senders lose a hint rather than time when the broker is away or hangs."""
+
+    quiet_until = 0.0
+
+    def connection_for_write(self, url: str | None = None, **kwargs: Any) -> Connection:
+        options = {**kwargs.pop("transport_options", {}), **HINT_OPTIONS}
+        return super().connection_for_write(url, transport_options=options, **kwargs)
+
+    def send_task(self, *args: Any, **kwargs: Any) -> Any:
+        """Send a message; OperationalError at once where the broker has just failed to take one."""
+        if time.monotonic() < self.quiet_until:
+            raise OperationalError("the broker took no message a moment ago")
+        try:
+            return super().send_task(*args, **kwargs)
+        except (OperationalError, OSError):
+            self.quiet_until = time.monotonic() + QUIET_SECONDS
+            raise
+
+
+app = Hints("abeyance")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+# One byte that the worker's main process and its pool share: Celery tells the pool of no stop.
+_stopping = mmap.mmap(-1, 1)
+
+
+def is_stopping() -> bool:
+    """Return whether this worker has been told to stop: work then ends at its next boundary."""
+    return _stopping[0] != 0
+
+
+@worker_shutting_down.connect
+def tell_the_pool(**_: object) -> None:
+    _stopping[0] = 1
 
 
 @worker_process_init.connect
 def die_with_worker(**_: object) -> None:
     """Leave no pool process behind when the worker is killed outright."""
-    from config.supervisor.processes import die_with_parent  # noqa: PLC0415 - Linux only
+    from config.supervisor.processes import die_with_parent  # noqa: PLC0415 - needs Linux
 
     die_with_parent()
