@@ -17,6 +17,6 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(
             FUNCTIONS,
-            "DROP FUNCTION interrupts_advance; DROP FUNCTION interrupts_lock_family;",
+            "DROP FUNCTION interrupts_advance; DROP FUNCTION interrupts_find_startable; DROP FUNCTION interrupts_lock_family;",
         ),
     ]

@@ -16,14 +16,87 @@ BEGIN
         WHERE t.id = p_tenant;
 END $$;
 
+-- Finds the step of a run that may start now, looking from the first position that is not settled.
+--
+-- Steps start in order of position, one at a time, or at once in a parallel group. What can't start
+-- yet (waiting, frozen, not due, for its agent to claim) holds back the later ones of its own
+-- group only; what is settled holds back nothing. `verdict`: 'found', 'busy', 'later' or 'none'.
+CREATE FUNCTION interrupts_find_startable(
+    p_run uuid, p_agent uuid, p_from integer, p_now timestamptz, p_frozen boolean,
+    OUT verdict text, OUT step uuid, OUT more boolean, OUT first_open integer
+) LANGUAGE plpgsql AS $$
+DECLARE
+    c record;
+    v_blocked uuid[] := '{}';
+    v_group uuid;
+BEGIN
+    verdict := 'none';
+    more := false;
+    first_open := p_from;
+    SELECT s.parallel, s."group" INTO c FROM interrupts_step s
+        WHERE s.run_id = p_run AND s.position >= p_from
+            AND s.status = 'executing' AND s.executor <> 'agent'
+        ORDER BY s.parallel LIMIT 1;
+    IF FOUND THEN
+        verdict := 'busy';
+        IF NOT c.parallel THEN
+            RETURN;
+        END IF;
+        v_group := c."group";  -- only its own group may start beside it
+    END IF;
+    FOR c IN
+        SELECT s.id, s.position, s.status, s.executor, s."group", s.parallel, s.due_at, s.tool_name
+            FROM interrupts_step s WHERE s.run_id = p_run AND s.position >= p_from
+            ORDER BY s.position
+    LOOP
+        IF c.status NOT IN ('proposed', 'waiting', 'ready', 'executing', 'unknown') THEN
+            IF c.position = first_open THEN
+                first_open := first_open + 1;
+            END IF;
+            CONTINUE;
+        END IF;
+        IF c.status = 'executing' AND c.executor <> 'agent' THEN
+            CONTINUE;
+        END IF;
+        IF c.status <> 'ready' OR c.executor = 'agent' OR c.due_at > p_now
+            OR (p_frozen AND EXISTS (
+                SELECT 1 FROM interrupts_freeze f WHERE f.lifted_at IS NULL AND (
+                    f.scope = 'tenant' OR (f.scope = 'tool' AND f.name = c.tool_name)
+                    OR (f.scope = 'agent' AND f.name = (
+                        SELECT a.name FROM tenants_agent a WHERE a.id = p_agent)))))
+        THEN
+            IF NOT c.parallel THEN
+                v_blocked := v_blocked || c."group";
+            END IF;
+            IF c.status = 'ready' AND c.executor <> 'agent' AND verdict = 'none' THEN
+                verdict := 'later';
+            END IF;
+            CONTINUE;
+        END IF;
+        IF c."group" = ANY (v_blocked) OR c."group" <> v_group THEN
+            CONTINUE;
+        END IF;
+        IF step IS NOT NULL THEN
+            more := true;
+            RETURN;
+        END IF;
+        verdict := 'found';
+        step := c.id;
+        IF NOT c.parallel THEN
+            RETURN;
+        END IF;
+        v_group := c."group";
+    END LOOP;
+END $$;
+
 -- Records what was seen of a worker's attempt and intends the run's next step, in one commit.
 --
 -- `recorded`: 'nothing' (no attempt was given), 'recorded', or 'long' where the state is not the
 -- plain one and nothing was written: the long way (services/attempts.py) has to be taken.
 -- `verdict`, of the next step: 'intended' (an attempt was made), 'read' (to be called without
 -- one), 'renew' (its authorization is stale), 'handover' (it would not fit into what is left of
--- the worker's time), 'busy' (another attempt is in flight), 'later' (not before a time), or
--- 'none'. `more`: another step of a parallel group may start beside it.
+-- the worker's time), 'busy' (another attempt is in flight), 'later' (not before a time, or
+-- frozen), or 'none'. `more`: another step of its parallel group may start beside it.
 CREATE FUNCTION interrupts_advance(
     p_tenant uuid, p_run uuid, p_key_id text, p_inner bytea, p_outer bytea, p_worker text,
     p_step uuid, p_attempt uuid, p_fence integer, p_receipt uuid, p_outcome text,
@@ -34,25 +107,23 @@ CREATE FUNCTION interrupts_advance(
     OUT authority bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    r interrupts_run%ROWTYPE;
-    s interrupts_step%ROWTYPE;
-    c interrupts_step%ROWTYPE;
+    r record;
+    s record;
+    f record;
     v_now timestamptz;
-    v_frozen boolean := false;
+    v_frozen boolean;
     v_kinds text[] := '{}';
     v_data text[] := '{}';
-    v_status text;
-    v_blocked uuid[] := '{}';
-    v_flying uuid;
     v_seq bigint;
     v_head bytea;
     v_next integer;
     v_cost numeric := coalesce(p_cost, 0);
-    v_plain boolean;
 BEGIN
     PERFORM set_config('abeyance.tenant_id', p_tenant::text, true);
     PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));
-    SELECT * INTO STRICT r FROM interrupts_run WHERE id = p_run FOR NO KEY UPDATE;
+    SELECT o.status, o.epoch, o.agent_id, o.budget ->> 'cost' AS cost_limit, o.usage_cost,
+            o.next_step, o.state_version, o.journal_seq, o.journal_hash, o.due_at
+        INTO STRICT r FROM interrupts_run o WHERE o.id = p_run FOR NO KEY UPDATE;
     v_now := clock_timestamp();
     recorded := 'nothing';
     verdict := 'none';
@@ -60,14 +131,14 @@ BEGIN
     v_next := r.next_step;
 
     IF p_step IS NOT NULL THEN
-        SELECT * INTO STRICT s FROM interrupts_step WHERE id = p_step;
+        SELECT o.status, o.fence, o.position INTO STRICT s
+            FROM interrupts_step o WHERE o.id = p_step;
         -- The long way has everything that is not plain: a stop, a cancel, a late receipt, a
         -- step withdrawn meanwhile, a budget that this cost would exceed.
         IF r.status <> 'running'
             OR (p_fence IS NULL AND s.status <> 'ready')
             OR (p_fence IS NOT NULL AND (s.status <> 'executing' OR s.fence <> p_fence))
-            OR (v_cost > 0 AND r.budget ? 'cost'
-                AND r.usage_cost + v_cost > (r.budget ->> 'cost')::numeric)
+            OR (v_cost > 0 AND r.usage_cost + v_cost > r.cost_limit::numeric)
         THEN
             recorded := 'long';
             RETURN;
@@ -82,19 +153,21 @@ BEGIN
                     compensation, started_at, cancel_requested, settled_at, outcome)
                 VALUES (p_attempt, p_tenant, p_step, p_run, s.fence + 1, r.epoch, p_worker,
                     false, v_now, false, v_now, p_outcome);
+            UPDATE interrupts_step SET status = p_outcome, outcome = p_outcome, result = p_result,
+                    external_id = p_external_id, error = p_error, settled_at = v_now,
+                    fence = s.fence + 1, attempts = attempts + 1
+                WHERE id = p_step;
         ELSE
             UPDATE interrupts_attempt SET settled_at = v_now, outcome = p_outcome
                 WHERE id = p_attempt;
+            UPDATE interrupts_step SET status = p_outcome, outcome = p_outcome, result = p_result,
+                    external_id = p_external_id, error = p_error, settled_at = v_now
+                WHERE id = p_step;
         END IF;
         INSERT INTO interrupts_receipt (id, tenant_id, run_id, step_id, attempt, compensation,
                 source, outcome, result, external_id, cost, error, by, observed_at)
             VALUES (p_receipt, p_tenant, p_run, p_step, p_attempt, false, 'executor', p_outcome,
                 p_result, p_external_id, p_cost, p_error, 'worker:' || p_worker, v_now);
-        UPDATE interrupts_step SET status = p_outcome, outcome = p_outcome, result = p_result,
-                external_id = p_external_id, error = p_error, settled_at = v_now,
-                fence = s.fence + (p_fence IS NULL)::int,
-                attempts = s.attempts + (p_fence IS NULL)::int
-            WHERE id = p_step;
         v_kinds := ARRAY['receipt.recorded', 'step.settled'];
         v_data := ARRAY[
             '{"attempt":"' || p_attempt || '","external_id":'
@@ -112,94 +185,55 @@ BEGIN
     IF p_next IS NOT NULL AND r.status = 'running' AND r.epoch = p_epoch THEN
         SELECT t.authority_version, t.freezes > 0 INTO STRICT authority, v_frozen
             FROM tenants_tenant t WHERE t.id = p_tenant;
-        -- Usually it is the very next one; only where it cannot start are the others looked at.
-        SELECT * INTO c FROM interrupts_step WHERE run_id = p_run AND position = v_next;
-        v_plain := FOUND AND c.status = 'ready' AND c.executor <> 'agent' AND NOT c.parallel
-            AND c.due_at IS NULL AND NOT v_frozen;
-        FOR c IN
-            SELECT * FROM interrupts_step WHERE v_plain AND run_id = p_run AND position = v_next
-            UNION ALL
-            SELECT * FROM (SELECT * FROM interrupts_step
-                WHERE NOT v_plain AND run_id = p_run AND position >= v_next ORDER BY position) o
-        LOOP
-            v_status := c.status;
-            IF v_status NOT IN ('proposed', 'waiting', 'ready', 'executing', 'unknown') THEN
-                IF c.position = v_next THEN
-                    v_next := v_next + 1;
-                END IF;
-                CONTINUE;
+        -- After a step usually comes the very next one: what was in flight was the one recorded.
+        -- Only at the beginning, and where that one can't start, are the others looked at.
+        SELECT o.id, o.effect, o.fence, o.attempts, o.timeout_seconds, o.arguments, o.digest,
+                o.tool_version_id, o.authorized_under, o.authorized_until, o.authorized_digest,
+                o.authorized_tool_version, o.status = 'ready' AND o.executor <> 'agent'
+                    AND NOT o.parallel AND o.due_at IS NULL AND NOT v_frozen
+                    AND p_step IS NOT NULL AS plain
+            INTO s FROM interrupts_step o WHERE o.run_id = p_run AND o.position = v_next;
+        IF FOUND AND NOT s.plain THEN
+            SELECT * INTO f FROM interrupts_find_startable(
+                p_run, r.agent_id, v_next, v_now, v_frozen);
+            verdict := f.verdict;
+            v_next := f.first_open;
+            IF f.verdict = 'found' THEN
+                more := f.more;
+                SELECT o.id, o.effect, o.fence, o.attempts, o.timeout_seconds, o.arguments,
+                        o.digest, o.tool_version_id, o.authorized_under, o.authorized_until,
+                        o.authorized_digest, o.authorized_tool_version, true AS plain
+                    INTO STRICT s FROM interrupts_step o WHERE o.id = f.step;
             END IF;
-            IF v_status = 'executing' AND c.executor <> 'agent' THEN
-                -- One at a time, or at once in a parallel group.
-                IF NOT c.parallel THEN
-                    verdict := 'busy';
-                    EXIT;
-                END IF;
-                v_flying := c."group";
-                verdict := 'busy';
-                CONTINUE;
-            END IF;
-            IF v_status <> 'ready' OR c.executor = 'agent' OR c.due_at > v_now
-                OR (v_frozen AND EXISTS (
-                    SELECT 1 FROM interrupts_freeze f WHERE f.lifted_at IS NULL AND (
-                        f.scope = 'tenant' OR (f.scope = 'tool' AND f.name = c.tool_name)
-                        OR (f.scope = 'agent' AND f.name = (
-                            SELECT a.name FROM tenants_agent a WHERE a.id = r.agent_id)))))
-            THEN
-                -- It holds back the later ones of its own group, and nothing else.
-                IF NOT c.parallel THEN
-                    v_blocked := v_blocked || c."group";
-                END IF;
-                IF v_status = 'ready' AND c.executor <> 'agent' AND verdict = 'none' THEN
-                    verdict := 'later';
-                END IF;
-                CONTINUE;
-            END IF;
-            IF c."group" = ANY (v_blocked) THEN
-                CONTINUE;
-            END IF;
-            IF v_flying IS NOT NULL AND c."group" <> v_flying THEN
-                CONTINUE;
-            END IF;
-            IF step IS NOT NULL THEN
-                more := c.parallel AND c."group" = s."group";
-                EXIT;
-            END IF;
-            step := c.id;
-            IF c.authorized_under IS DISTINCT FROM authority
-                OR c.authorized_until <= v_now
-                OR c.authorized_digest IS DISTINCT FROM c.digest
-                OR c.authorized_tool_version IS DISTINCT FROM c.tool_version_id
+        END IF;
+        IF s.plain THEN
+            step := s.id;
+            IF s.authorized_under IS DISTINCT FROM authority
+                OR s.authorized_until <= v_now
+                OR s.authorized_digest IS DISTINCT FROM s.digest
+                OR s.authorized_tool_version IS DISTINCT FROM s.tool_version_id
             THEN
                 verdict := 'renew';
-                EXIT;
-            END IF;
-            IF c.timeout_seconds > p_seconds_left THEN
+            ELSIF s.timeout_seconds > p_seconds_left THEN
                 verdict := 'handover';
-                EXIT;
+            ELSE
+                verdict := CASE s.effect WHEN 'read' THEN 'read' ELSE 'intended' END;
+                fence := s.fence + 1;
+                tool_version := s.tool_version_id;
+                digest := s.authorized_digest;
+                SELECT b.body, b.cipher INTO STRICT arguments, cipher FROM interrupts_content b
+                    WHERE b.tenant_id = p_tenant AND b.digest = s.arguments;
             END IF;
-            s := c;
-            fence := c.fence + 1;
-            tool_version := c.tool_version_id;
-            digest := c.authorized_digest;
-            verdict := CASE c.effect WHEN 'read' THEN 'read' ELSE 'intended' END;
-            IF NOT c.parallel OR verdict = 'read' THEN
-                EXIT;
-            END IF;
-        END LOOP;
-        IF verdict IN ('read', 'intended') THEN
-            SELECT b.body, b.cipher INTO STRICT arguments, cipher FROM interrupts_content b
-                WHERE b.tenant_id = p_tenant AND b.digest = s.arguments;
         END IF;
         IF verdict = 'intended' THEN
             INSERT INTO interrupts_attempt (id, tenant_id, step_id, run_id, fence, epoch, worker,
                     compensation, started_at, lease_seconds, lease_expires_at, cancel_requested)
-                VALUES (p_next, p_tenant, s.id, p_run, fence, r.epoch, p_worker, false, v_now,
-                    s.timeout_seconds + 2, v_now + make_interval(secs => s.timeout_seconds + 2),
-                    false);
-            UPDATE interrupts_step SET status = 'executing', fence = interrupts_advance.fence,
+                VALUES (p_next, p_tenant, s.id, p_run, s.fence + 1, r.epoch, p_worker, false,
+                    v_now, s.timeout_seconds + 2,
+                    v_now + make_interval(secs => s.timeout_seconds + 2), false);
+            UPDATE interrupts_step o SET status = 'executing', fence = s.fence + 1,
                     attempts = s.attempts + 1, due_at = NULL
-                WHERE id = s.id;
+                WHERE o.id = s.id;
             v_kinds := v_kinds || 'attempt.started'::text;
             v_data := v_data || ('{"attempt":"' || p_next || '","fence":' || fence || ',"step":"'
                 || s.id || '","worker":' || to_json(p_worker)::text || '}');
