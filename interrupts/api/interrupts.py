@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from config.errors import Forbidden, NotFound
 from interrupts import selectors
 from interrupts.api import bodies, rendering, shapes
 from interrupts.api.access import agent_of, may_see
@@ -73,9 +74,15 @@ class OpenInterruptView(TenantView):
         session = body.pop("session", None)
         body["reason"] = Reason(body["reason"])
         body["in_flight"] = InFlight(body.get("in_flight", InFlight.FINISH))
-        row, is_new = services.open_interrupt(
-            call.principal, pk, asked=Asked(**body), session=session, if_match=call.if_match
-        )
+        try:
+            row, is_new = services.open_interrupt(
+                call.principal, pk, asked=Asked(**body), session=session, if_match=call.if_match
+            )
+        except Forbidden:
+            # Who may depends on the body, and is refused before the run is looked for.
+            if not self.exists(pk=pk):
+                raise NotFound from None
+            raise
         return interrupt_answer(row.pk, call.principal, 201 if is_new else 200)
 
 
