@@ -27,7 +27,7 @@ class Front:
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
-                self.changes.close()
+                await self.changes.close()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return

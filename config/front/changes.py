@@ -79,13 +79,16 @@ class Changes:
             self.looker = asyncio.create_task(self._look_while_somebody_waits())
         return waiter
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let everybody go: each answers with what it has."""
         self.closed = True
         for waiting in list(self.waiters.values()):
             for waiter in list(waiting):
                 if not waiter.done():
                     waiter.set_result(False)
+        if self.looker is not None:
+            self.looker.cancel()
+        await self._hang_up()
 
     def _forget(self, channel: Channel, waiter: asyncio.Future[bool]) -> None:
         waiting = self.waiters.get(channel, {})
@@ -100,7 +103,7 @@ class Changes:
             try:
                 await self._look()
                 pause = LOOK_EVERY_SECONDS
-            except (psycopg.OperationalError, psycopg.InterfaceError) as fault:
+            except psycopg.Error as fault:
                 logger.warning("can't look for changes: %s", fault)
                 await self._hang_up()
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

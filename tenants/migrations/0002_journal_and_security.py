@@ -106,8 +106,11 @@ CREATE POLICY tenant_read ON tenants_tenant FOR SELECT USING (true);
 CREATE POLICY tenant_write ON tenants_tenant FOR UPDATE
     USING (id = {rls.CURRENT_TENANT}) WITH CHECK (id = {rls.CURRENT_TENANT});
 CREATE POLICY tenant_made ON tenants_tenant FOR INSERT WITH CHECK (id = {rls.CURRENT_TENANT});
+-- Whoever follows the tenant's journal is woken by its head.
+GRANT SELECT (id, journal_seq) ON tenants_tenant TO {rls.SWEEP};
 """
-UNDO_TENANT_ROW = """
+UNDO_TENANT_ROW = f"""
+REVOKE SELECT (id, journal_seq) ON tenants_tenant FROM {rls.SWEEP};
 DROP POLICY tenant_made ON tenants_tenant;
 DROP POLICY tenant_write ON tenants_tenant;
 DROP POLICY tenant_read ON tenants_tenant;
