@@ -11,9 +11,7 @@ def legal_moves(table: str, column: str, moves: Mapping[str, Iterable[str]]) -> 
     A function, whose plan is kept: a condition of the trigger itself, as long as this one, would
     be read anew for every statement (a third of a step's time in the database).
     """
-    legal = ", ".join(
-        sorted(f"'{start} {end}'" for start, ends in moves.items() for end in ends)
-    )
+    legal = ", ".join(sorted(f"'{start} {end}'" for start, ends in moves.items() for end in ends))
     name = f"{table}_{column}_moves"
     return RunSQL(
         f"""

@@ -8,6 +8,9 @@ from uuid import UUID
 
 from tenants.journal import Actor
 
+# What a secret begins with, so that it can be told in a log or a repository.
+AGENT_PREFIX, USER_PREFIX = "aby_agent_", "aby_user_"
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:

@@ -18,10 +18,9 @@ from rest_framework.authentication import CSRFCheck
 from config.errors import Forbidden, Unauthenticated
 from config.keys import secret_hash
 from tenants.models import Membership, User
-from tenants.principal import Principal
+from tenants.principal import AGENT_PREFIX, USER_PREFIX, Principal
 from tenants.scope import tenant_scope
 
-AGENT_PREFIX, USER_PREFIX = "aby_agent_", "aby_user_"
 SESSION_TENANT = "tenant"  # the web session's key for the tenant its person chose
 _MAX_SECRET = 200
 

@@ -1,0 +1,198 @@
+"""Every fault of the documents of a tenant file, before anything is changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from approvals.policy import validate_policy
+from approvals.services.grants import glob_pattern
+from approvals.tenantfile.reading import label
+from config.errors import pointer
+from interrupts.declarations import check_tool
+from tenants.api.body import FREE, members, nullable, text
+from tenants.api.checks import Found, compile_check
+from tenants.models import Role, User
+from tenants.services.people import MemberWanted, known_people, others_emails
+
+Document = Mapping[str, Any]
+Fault = tuple[str, str]
+
+USERNAME: Final = text(
+    150, least=1, pattern=r"[\w.@+-]+", description="Must be letters, digits and @ . + - _ only."
+)
+NAME: Final = text(
+    100,
+    least=1,
+    pattern=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    description="Must be letters, digits and . - _ only.",
+)
+GLOB: Final = text(
+    100,
+    least=1,
+    pattern=r"[A-Za-z0-9._*-]+",
+    description="Must be a tool's name, in which * stands for any characters.",
+)
+MEMBER: Final = members(
+    {
+        "username": USERNAME,
+        "email": text(254, least=3),
+        "role": {"type": "string", "enum": [str(role) for role in Role]},
+    },
+    {"may_decide": {"type": "array", "items": GLOB, "maxItems": 1000}},
+)
+AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME)})
+DOCUMENT: Final = members(
+    {
+        "tenant": text(
+            63,
+            least=1,
+            pattern=r"[a-z0-9][a-z0-9_-]*",
+            description="Must be small letters, digits and - _ only.",
+        )
+    },
+    {
+        "name": text(200, least=1),
+        "members": {"type": "array", "items": MEMBER, "maxItems": 10_000},
+        "groups": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": USERNAME, "maxItems": 10_000},
+            "maxProperties": 1000,
+        },
+        "agents": {"type": "array", "items": AGENT, "maxItems": 10_000},
+        "tools": {"type": "array", "items": FREE, "maxItems": 1000},
+        "policy": FREE,
+    },
+)
+_check_shape = compile_check(DOCUMENT)
+
+
+def check_documents(documents: Sequence[Any]) -> list[str]:
+    """Return what is wrong, a line each: ``acme: tools/2/executor/url: why``; none: apply it.
+
+    Reads which people there are; changes nothing.
+    """
+    faults = [
+        f"{label(document, number)}: {place.lstrip('/') or 'document'}: {detail}"
+        for number, document in enumerate(documents, 1)
+        for place, detail in _document_faults(document)
+    ]
+    if faults:
+        return faults
+    return [*_repeated_tenants(documents), *_other_people(documents)]
+
+
+def _document_faults(document: Any) -> list[Fault]:
+    found: Found = []
+    _check_shape(document, "", found)
+    if found:
+        return [(fault["pointer"], fault["detail"]) for fault in found]
+    return [
+        *_people_faults(document),
+        *_group_faults(document),
+        *_agent_faults(document),
+        *_tool_faults(document),
+        *_policy_faults(document),
+    ]
+
+
+def _people_faults(document: Document) -> Iterator[Fault]:
+    people = document.get("members", [])
+    yield from _repeated("members", "username", people)
+    for index, member in enumerate(people):
+        try:
+            validate_email(member["email"])
+        except ValidationError:
+            yield pointer("members", index, "email"), "Must be an e-mail address."
+
+
+def _group_faults(document: Document) -> Iterator[Fault]:
+    known = _usernames(document)
+    check_name = compile_check(NAME)
+    for name, usernames in document.get("groups", {}).items():
+        wrong: Found = []
+        check_name(name, pointer("groups", name), wrong)
+        yield from ((fault["pointer"], fault["detail"]) for fault in wrong)
+        for index, username in enumerate(usernames):
+            if username not in known:
+                yield pointer("groups", name, index), "No such member."
+            if username in usernames[:index]:
+                yield pointer("groups", name, index), "Is there twice."
+
+
+def _agent_faults(document: Document) -> Iterator[Fault]:
+    known = _usernames(document)
+    agents = document.get("agents", [])
+    yield from _repeated("agents", "name", agents)
+    for index, agent in enumerate(agents):
+        if agent.get("owner") is not None and agent["owner"] not in known:
+            yield pointer("agents", index, "owner"), "No such member."
+
+
+def _tool_faults(document: Document) -> Iterator[Fault]:
+    tools = document.get("tools", [])
+    yield from _repeated("tools", "name", tools)
+    for index, tool in enumerate(tools):
+        for place, detail in check_tool(tool):
+            yield pointer("tools", index) + place, detail
+
+
+def _policy_faults(document: Document) -> Iterator[Fault]:
+    groups = document.get("groups", {})
+    for place, detail in validate_policy(document.get("policy", {}), groups):
+        yield pointer("policy") + place, detail
+
+
+def _repeated(section: str, member: str, entries: Sequence[Document]) -> Iterator[Fault]:
+    seen: set[Any] = set()
+    for index, entry in enumerate(entries):
+        value = entry.get(member)
+        if isinstance(value, str) and value in seen:
+            yield pointer(section, index, member), "Is there twice."
+        elif isinstance(value, str):
+            seen.add(value)
+
+
+def _usernames(document: Document) -> set[str]:
+    return {member["username"] for member in document.get("members", [])}
+
+
+def _repeated_tenants(documents: Iterable[Document]) -> list[str]:
+    counted = Counter(document["tenant"] for document in documents)
+    return [
+        f"{slug}: tenant: Is there {count} times in the file."
+        for slug, count in counted.items()
+        if count > 1
+    ]
+
+
+def _other_people(documents: Iterable[Document]) -> list[str]:
+    """A username is one person's over the service: whoever else has it must be told apart."""
+    wanted = [
+        (document["tenant"], index, MemberWanted(one["username"], one["email"], one["role"]))
+        for document in documents
+        for index, one in enumerate(document.get("members", []))
+    ]
+    people = {user.username: user for user in known_people({one.username for *_, one in wanted})}
+    for _, _, one in wanted:
+        people.setdefault(one.username, User(username=one.username, email=one.email))
+    return [
+        f"{tenant}: members/{index}/email: This username is a person's with another e-mail address."
+        for tenant, index, one in wanted
+        if others_emails([one], people)
+    ]
+
+
+def unmatched_globs(document: Document) -> list[str]:
+    """Return notes on what may be decided but names no tool: right or wrong, it gives nothing."""
+    names = [tool["name"] for tool in document.get("tools", [])]
+    return [
+        f"members/{index}/may_decide/{place}: {glob} matches no tool"
+        for index, member in enumerate(document.get("members", []))
+        for place, glob in enumerate(member.get("may_decide", []))
+        if glob != "*" and not any(glob_pattern(glob).fullmatch(name) for name in names)
+    ]

@@ -1,0 +1,94 @@
+"""YAML as this service reads it: nothing said twice, nothing but what JSON can say."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as _SafeLoader
+except ImportError:  # PyYAML without libyaml reads the same, slower
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+
+from config.jsontext import value_faults
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+class UnreadableFile(Exception):
+    """The file is no tenant file; each of ``faults`` is one line."""
+
+    def __init__(self, *faults: str) -> None:
+        self.faults = faults
+        super().__init__("\n".join(faults))
+
+
+class _Loader(_SafeLoader):
+    """Refuses a mapping that says a key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is there twice", key_node.start_mark
+                )
+            if isinstance(key, Hashable):
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_documents(path: Path) -> list[Any]:
+    """Return the file's documents, in order; empty ones are left out.
+
+    Raises UnreadableFile with the line of what is wrong, or the path of what JSON cannot say.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as fault:
+        raise UnreadableFile(f"{path}: {fault.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise UnreadableFile(f"{path}: larger than {MAX_BYTES} bytes")
+    return parse_documents(raw, str(path))
+
+
+def parse_documents(raw: bytes, name: str) -> list[Any]:
+    """Return the documents of a text; see `read_documents`."""
+    try:
+        text = raw.decode("utf-8-sig")
+        documents = [one for one in yaml.load_all(text, _Loader) if one is not None]
+    except UnicodeDecodeError as fault:
+        raise UnreadableFile(f"{name}: not UTF-8 at byte {fault.start}") from None
+    except yaml.MarkedYAMLError as fault:
+        raise UnreadableFile(f"{name}: {_said(fault)}") from None
+    except yaml.YAMLError as fault:
+        raise UnreadableFile(f"{name}: {' '.join(str(fault).split())}") from None
+    except RecursionError:
+        raise UnreadableFile(f"{name}: nested too deep") from None
+    if not documents:
+        raise UnreadableFile(f"{name}: holds no document")
+    if faults := [
+        f"{label(document, number)}: {place.lstrip('/') or 'document'}: {detail}"
+        for number, document in enumerate(documents, 1)
+        for place, detail in value_faults(document)
+    ]:
+        raise UnreadableFile(*faults)
+    return documents
+
+
+def label(document: Any, number: int) -> str:
+    """Return what a document is called in messages: its tenant, or its place in the file."""
+    slug = document.get("tenant") if isinstance(document, dict) else None
+    return slug if isinstance(slug, str) and slug.isprintable() else f"document {number}"
+
+
+def _said(fault: yaml.MarkedYAMLError) -> str:
+    said = fault.problem or fault.context or "not YAML"
+    if (mark := fault.problem_mark or fault.context_mark) is not None:
+        return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
+    return said

@@ -1,0 +1,173 @@
+"""A tool as it is declared: what it may say, and its one full form.
+
+Every fault is ``(pointer, detail)``, the pointer into the declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from config.errors import pointer
+from interrupts.effects import offers_of
+from interrupts.effects.validation import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_BACKOFF,
+    DEFAULT_LEASE,
+    DEFAULT_SETTLE_AFTER,
+    DEFAULT_TIMEOUT,
+    check_effect,
+)
+from interrupts.models import Effect, Risk
+from interrupts.schemas import check_schema
+from interrupts.schemas.outline import declares
+from interrupts.templates import check_sensitive, check_template
+from tenants.api.body import FREE, members, text
+from tenants.api.checks import Found, compile_check
+
+Fault = tuple[str, str]
+
+TOOL_NAME: Final = r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*"
+ROLES: Final = ("enum", "domain", "path", "number", "id", "text")
+MAX_KEY_LIFETIME: Final = 10 * 365 * 24 * 3600
+
+SHAPE: Final = members(
+    {
+        "name": text(
+            100, least=1, pattern=TOOL_NAME, description="Must be names joined by points."
+        ),
+        "effect": {"type": "string", "enum": [str(one) for one in Effect]},
+        "risk": {"type": "string", "enum": [str(one) for one in Risk]},
+        "arguments": FREE,
+        "executor": FREE,
+    },
+    {
+        "description": text(10_000),
+        "sensitive": {"type": "array", "items": text(500), "maxItems": 100},
+        "confirmation": text(500),
+        "headline": text(500),
+        "consequence": text(500),
+        "blast_radius": text(500),
+        "failure_modes": {"type": "array", "items": text(500, least=1), "maxItems": 50},
+        "roles": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "enum": list(ROLES)},
+            "maxProperties": 200,
+        },
+        "key_lifetime": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "maximum": MAX_KEY_LIFETIME,
+        },
+        "on_failure": {"type": "string", "enum": ["tell", "interrupt"]},
+        "preview": {"type": ["object", "null"], "additionalProperties": True},
+        "reconcile": {"type": ["object", "null"], "additionalProperties": True},
+        "compensate": {"type": ["object", "null"], "additionalProperties": True},
+    },
+)
+# The members of a tool's full form: what makes a version, and what another version differs in.
+FORM: Final = (
+    "effect",
+    "risk",
+    "arguments",
+    "sensitive",
+    "confirmation",
+    "headline",
+    "consequence",
+    "blast_radius",
+    "failure_modes",
+    "roles",
+    "key_lifetime",
+    "on_failure",
+    "executor",
+    "preview",
+    "reconcile",
+    "compensate",
+)
+_ABSENT: Final[Mapping[str, Any]] = {
+    "sensitive": [],
+    "confirmation": "",
+    "headline": "",
+    "consequence": "",
+    "blast_radius": "",
+    "failure_modes": [],
+    "roles": {},
+    "key_lifetime": None,
+    "on_failure": "tell",
+    "preview": None,
+    "compensate": None,
+}
+_TEMPLATES: Final = {"headline": False, "consequence": False, "confirmation": True}
+_check_shape = compile_check(SHAPE)
+
+
+def check_tool(declaration: Any) -> list[Fault]:
+    """Return every fault of a tool's declaration; none: it can be registered."""
+    found: Found = []
+    _check_shape(declaration, "", found)
+    if found:
+        return [(fault["pointer"], fault["detail"]) for fault in found]
+    return [*_content_faults(declaration)]
+
+
+def _content_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
+    schema, sensitive = declaration["arguments"], declaration.get("sensitive", [])
+    schema_faults = check_schema(schema)
+    sensitive_faults = check_sensitive(sensitive)
+    yield from _under("arguments", schema_faults)
+    yield from _under("sensitive", sensitive_faults)
+    if not schema_faults and not sensitive_faults:
+        for member, is_typed in _TEMPLATES.items():
+            if declaration.get(member):
+                faults = check_template(declaration[member], schema, sensitive, is_typed=is_typed)
+                yield from _under(member, faults)
+        yield from _role_faults(declaration.get("roles", {}), schema)
+    effect_faults = check_effect(declaration)
+    yield from effect_faults
+    if not effect_faults:
+        yield from _compensation_faults(declaration)
+
+
+def _role_faults(roles: Mapping[str, str], schema: dict[str, Any]) -> Iterator[Fault]:
+    for name in roles:
+        if not declares(schema, tuple(name.split("."))):
+            yield pointer("roles", name), "No such argument is declared."
+
+
+def _compensation_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
+    offers = offers_of(
+        declaration["executor"],
+        tool=declaration["name"],
+        preview=declaration.get("preview"),
+        reconcile=declaration.get("reconcile"),
+        compensate=declaration.get("compensate"),
+    )
+    if declaration["effect"] == Effect.REVERSIBLE and not offers.compensate:
+        yield "/effect", "A reversible tool says how it is compensated."
+
+
+def _under(member: str, faults: list[Fault]) -> Iterator[Fault]:
+    for place, detail in faults:
+        yield pointer(member) + place, detail
+
+
+def full_form(declaration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checked declaration with everything it leaves out, but its description.
+
+    Two declarations of one full form are the same tool: it is what a version's digest covers.
+    """
+    executor = dict(declaration["executor"])
+    if executor["kind"] == "agent":
+        executor.setdefault("lease", DEFAULT_LEASE)
+    else:
+        executor.setdefault("timeout", DEFAULT_TIMEOUT)
+    reconcile = declaration.get("reconcile")
+    if reconcile is not None:
+        asking = {
+            "settle_after": DEFAULT_SETTLE_AFTER,
+            "attempts": DEFAULT_ATTEMPTS,
+            "backoff": DEFAULT_BACKOFF,
+        }
+        reconcile = {**asking, **reconcile}
+    given = {**_ABSENT, **declaration, "executor": executor, "reconcile": reconcile}
+    return {member: given[member] for member in FORM}

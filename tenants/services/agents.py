@@ -1,0 +1,105 @@
+"""The machines of a tenant, and who answers for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from tenants.changes import Change, Issued, State, record
+from tenants.journal import Actor
+from tenants.models import Agent, AgentKey, Membership
+from tenants.services import credentials
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWanted:
+    """An agent and the username of the member who answers for it, if anybody does."""
+
+    name: str
+    owner: str | None = None
+
+
+def set_agents(
+    actor: Actor,
+    wanted: Sequence[AgentWanted],
+    *,
+    others_end: bool = False,
+    issued: Issued | None = None,
+) -> list[Change]:
+    """Make these agents active under these owners; with ``others_end`` the others are not.
+
+    An agent that ends loses its keys. Another owner narrows: the new one may decide its gates no
+    more. With ``issued`` an agent that begins, or never had one, gets a key. Raises
+    Membership.DoesNotExist where an owner is no live member.
+    """
+    owners = _owners(wanted)
+    agents = {agent.name: agent for agent in Agent.objects.select_related("owner")}
+    ended = [
+        agent
+        for name, agent in agents.items()
+        if agent.active and others_end and name not in {one.name for one in wanted}
+    ]
+    changes: list[Change] = []
+    new: list[Agent] = []
+    for one in wanted:
+        owner = owners.get(one.owner) if one.owner else None
+        if (agent := agents.get(one.name)) is None:
+            new.append(Agent(name=one.name, owner_id=owner))
+            changes.append(Change("agent", one.name, None, _state(one.owner)))
+        elif change := _adjust(agent, owner, one.owner):
+            changes.append(change)
+    Agent.objects.bulk_create(new)
+    agents.update({agent.name: agent for agent in new})
+    changes += _end(ended)
+    if issued is not None:
+        begun = {change.name for change in changes if change.kind == "added"}
+        _issue_keys([agents[one.name] for one in wanted], begun, issued)
+    record(actor, changes)
+    return changes
+
+
+def _owners(wanted: Sequence[AgentWanted]) -> Mapping[str, UUID]:
+    names = {one.owner for one in wanted if one.owner}
+    rows = Membership.objects.filter(user__username__in=names, active=True)
+    found = dict(rows.values_list("user__username", "user_id"))
+    if unknown := names - found.keys():
+        raise Membership.DoesNotExist(", ".join(sorted(unknown)))
+    return found
+
+
+def _adjust(agent: Agent, owner: UUID | None, username: str | None) -> Change | None:
+    if agent.active and agent.owner_id == owner:
+        return None
+    before = _state(agent.owner.username if agent.owner else None) if agent.active else None
+    if before is None:
+        credentials.revoke_keys([agent])
+    narrows = agent.active or agent.owner_id != owner
+    agent.active, agent.owner_id = True, owner
+    agent.save(update_fields=["active", "owner"])
+    return Change("agent", agent.name, before, _state(username), narrows=narrows)
+
+
+def _end(ending: Sequence[Agent]) -> list[Change]:
+    Agent.objects.filter(pk__in=[agent.pk for agent in ending]).update(active=False)
+    credentials.revoke_keys(ending)
+    return [
+        Change(
+            "agent",
+            agent.name,
+            _state(agent.owner.username if agent.owner else None),
+            None,
+            narrows=True,
+        )
+        for agent in ending
+    ]
+
+
+def _issue_keys(agents: Sequence[Agent], begun: set[str], issued: Issued) -> None:
+    having = set(AgentKey.objects.filter(agent__in=agents).values_list("agent_id", flat=True))
+    without = [agent for agent in agents if agent.name in begun or agent.pk not in having]
+    issued.agents.update(credentials.issue_keys(without))
+
+
+def _state(owner: str | None) -> State:
+    return {"owner": owner}

@@ -1,0 +1,68 @@
+"""A tenant's own groups: named sets of its members."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from tenants.changes import Change, record
+from tenants.journal import Actor
+from tenants.models import Group, GroupMember, Membership
+
+
+def set_groups(
+    actor: Actor, wanted: Mapping[str, Collection[str]], *, others_end: bool = False
+) -> list[Change]:
+    """Make these groups hold these members (by username); with ``others_end`` others are removed.
+
+    Leaving a group narrows: what its members approved may count no more. Raises
+    Membership.DoesNotExist for somebody who is no live member.
+    """
+    groups = {group.name: group for group in Group.objects.all()}
+    held = _held()
+    members = {
+        member.user.username: member
+        for member in Membership.objects.filter(active=True).select_related("user")
+    }
+    changes: list[Change] = []
+    for name, usernames in wanted.items():
+        if unknown := set(usernames) - members.keys():
+            raise Membership.DoesNotExist(", ".join(sorted(unknown)))
+        new = name not in groups
+        if new:
+            groups[name] = Group.objects.create(name=name)
+        before, after = set() if new else held.get(name, set()), set(usernames)
+        if new or before != after:
+            changes.append(_change(name, None if new else before, after))
+            _write(groups[name], before - after, [members[who] for who in sorted(after - before)])
+    if others_end:
+        ended = [name for name in groups if name not in wanted]
+        Group.objects.filter(name__in=ended).delete()
+        changes += [_change(name, held.get(name, set()), None) for name in ended]
+    record(actor, changes)
+    return changes
+
+
+def _held() -> dict[str, set[str]]:
+    held: dict[str, set[str]] = {}
+    rows = GroupMember.objects.values_list("group__name", "membership__user__username")
+    for group, username in rows:
+        held.setdefault(group, set()).add(username)
+    return held
+
+
+def _write(group: Group, leaving: set[str], joining: list[Membership]) -> None:
+    if leaving:
+        group.members.filter(membership__user__username__in=leaving).delete()
+    GroupMember.objects.bulk_create(
+        GroupMember(group=group, membership=member) for member in joining
+    )
+
+
+def _change(name: str, before: set[str] | None, after: set[str] | None) -> Change:
+    return Change(
+        "group",
+        name,
+        None if before is None else {"members": sorted(before)},
+        None if after is None else {"members": sorted(after)},
+        narrows=bool((before or set()) - (after or set())),
+    )
