@@ -16,7 +16,7 @@ from interrupts.schemas import Validator
 from tenants.scope import current_tenant_id
 from tenants.sealing import unseal
 
-TOOL_SECRET = "tool-secret"  # the purpose that a tool's secret is sealed for
+TOOL_SECRET = "tool-secret"  # noqa: S105 - the purpose that such a secret is sealed for
 
 
 @lru_cache(maxsize=10_000)

@@ -43,6 +43,18 @@ class Done(NamedTuple):
     sensitive: bool
 
 
+class Start(NamedTuple):
+    """A call to be sent now: exactly what was authorised. ``fence`` is None for a read."""
+
+    step: UUID
+    fence: int | None
+    tool_version: UUID
+    arguments: bytes  # as kept: sealed where ``cipher`` says so
+    cipher: str
+    digest: str
+    authority: int
+
+
 class Advanced(NamedTuple):
     """What came of it; see the function interrupts_advance for the words."""
 
@@ -50,12 +62,7 @@ class Advanced(NamedTuple):
     verdict: str
     more: bool
     step: UUID | None
-    fence: int | None
-    tool_version: UUID | None
-    arguments: bytes | None
-    cipher: str | None
-    digest: str | None
-    authority: int | None
+    start: Start | None
 
 
 _NOTHING = (None,) * 11
@@ -75,8 +82,11 @@ def advance(
     key = stream_key(run, current_key_id())
     record = _record(tenant, done) if done is not None else _NOTHING
     parameters = [tenant, run, *key, worker, *record, attempt, epoch, seconds_left]
-    row = _prepared(ADVANCE, parameters)
-    return Advanced(*row)
+    recorded, verdict, more, step, fence, *call = _prepared(ADVANCE, parameters)
+    start = None
+    if verdict in ("read", "intended"):
+        start = Start(step, fence if verdict == "intended" else None, *call)
+    return Advanced(recorded, verdict, more, step, start)
 
 
 def _record(tenant: UUID, done: Done) -> tuple[Any, ...]:
@@ -107,7 +117,6 @@ def _prepared(statement: str, parameters: list[Any]) -> tuple[Any, ...]:
     try:
         with connection.wrap_database_errors, psycopg.Cursor(raw) as cursor:
             cursor.execute(statement, parameters, binary=True)
-            row: tuple[Any, ...] = cursor.fetchone()
+            return cursor.fetchone() or ()
     finally:
         raw.prepare_threshold = None
-    return row

@@ -11,7 +11,6 @@ from interrupts import queue, sweep, worker
 from interrupts.models import Run
 from tenants.scope import tenant_scope
 
-
 sweeper = sweep.Sweeper()
 
 

@@ -13,9 +13,8 @@ from config import jsontext
 from interrupts import catalogue, content, hot, queue
 from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
-from interrupts.errors import Damaged
-from interrupts.hot import Advanced, Done
-from interrupts.models import Outcome, Source, ToolVersion
+from interrupts.hot import Advanced, Done, Start
+from interrupts.models import Outcome, Source
 from interrupts.services import attempts, looking, steps
 from interrupts.services.steps import step_digest
 from interrupts.transitions.attempts import Seen
@@ -26,6 +25,7 @@ from tenants.scope import current_tenant_id
 TURN_SECONDS = 20.0  # how long one task works a run
 HARD_LIMIT_SECONDS = 240.0  # when Celery ends the process (settings.CELERY_TASK_TIME_LIMIT)
 MARGIN_SECONDS = 5.0  # for recording, within the hard limit
+DAMAGED = "The stored call is not the one that was authorised; it was not sent."
 logger = logging.getLogger(__name__)
 
 
@@ -49,6 +49,24 @@ class _Turn:
     def is_over(self) -> bool:
         return time.monotonic() - self.began > TURN_SECONDS
 
+    def wake_another(self) -> None:
+        queue.send(str(self.tenant), str(self.run), self.epoch)
+
+
+@dataclass(slots=True)
+class _Finished:
+    """A call that has come back: as the hot write takes it, and as it was seen."""
+
+    done: Done
+    seen: Seen
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the hot write may settle the step by it: succeeded, or failed and only told."""
+        return self.seen.outcome == Outcome.SUCCEEDED or (
+            self.seen.outcome == Outcome.FAILED and self.seen.on_failure == "tell"
+        )
+
 
 def work_run(run_id: UUID, epoch: int) -> int:
     """Work a run of the current tenant as far as it goes; return how many calls were made.
@@ -57,94 +75,79 @@ def work_run(run_id: UUID, epoch: int) -> int:
     successor is woken then. Starts no effect whose timeout exceeds what is left of the hard limit.
     """
     turn = _Turn(current_tenant_id(), run_id, epoch, worker_name(), time.monotonic())
-    done: Done | None = None
-    seen: Seen | None = None
+    finished: _Finished | None = None
     calls = 0
     while True:
+        if finished is not None and not finished.is_plain:
+            _record_long(turn, finished)
+            finished = None
         attempt = None if turn.is_over else uuid7()
-        at = _advance(turn, done, attempt)
-        if at.recorded == "long":
-            assert done is not None and seen is not None
-            _record_long(turn, done, seen)
-            done = seen = None
-            continue
-        if attempt is None or at.verdict == "handover":
-            queue.send(str(turn.tenant), str(turn.run), turn.epoch)
-            return calls
-        if at.verdict == "renew":
-            assert at.step is not None
+        at = _advance(turn, finished, attempt)
+        if finished is not None and at.recorded == "long":
+            _record_long(turn, finished)
+            finished = None
+        elif attempt is not None and at.start is not None:
+            if at.more:
+                turn.wake_another()
+            finished = _call(turn, at.start, attempt)
+            calls += 1
+        elif at.verdict == "renew" and at.step is not None:
+            finished = None
             steps.renew(turn.run, at.step, SYSTEM)
-            done = seen = None
-            continue
-        if at.verdict == "later":
-            looking.look(turn.run)  # sets when it is due
+        else:
+            _leave(turn, at, over=attempt is None)
             return calls
-        if at.verdict not in ("read", "intended"):
-            return calls
-        if at.more:
-            queue.send(str(turn.tenant), str(turn.run), turn.epoch)
-        done, seen = _call(turn, at, attempt)
-        calls += 1
-        if seen is not None and not _is_plain(seen):
-            _record_long(turn, done, seen)
-            done = seen = None
 
 
-def _advance(turn: _Turn, done: Done | None, attempt: UUID | None) -> Advanced:
+def _leave(turn: _Turn, at: Advanced, *, over: bool) -> None:
+    if over or at.verdict == "handover":
+        turn.wake_another()
+    elif at.verdict == "later":
+        looking.look(turn.run)  # sets when it is due
+
+
+def _advance(turn: _Turn, finished: _Finished | None, attempt: UUID | None) -> Advanced:
     return hot.advance(
         turn.tenant,
         turn.run,
         worker=turn.worker,
-        done=done,
+        done=finished.done if finished else None,
         attempt=attempt,
         epoch=turn.epoch,
         seconds_left=turn.seconds_left,
     )
 
 
-def _is_plain(seen: Seen) -> bool:
-    """Whether the hot write may settle the step by it: succeeded, or failed and only told."""
-    return seen.outcome == Outcome.SUCCEEDED or (
-        seen.outcome == Outcome.FAILED and seen.on_failure == "tell"
-    )
-
-
-def _call(turn: _Turn, at: Advanced, attempt: UUID) -> tuple[Done, Seen]:
+def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
     """Send exactly what was authorised; no transaction is open during the call."""
-    assert at.step is not None and at.tool_version is not None and at.arguments is not None
-    version = catalogue.version(turn.tenant, at.tool_version)
-    arguments = content.unseal(turn.tenant, bytes(at.arguments), at.cipher or "")
+    version = catalogue.version(turn.tenant, start.tool_version)
+    arguments = content.unseal(turn.tenant, bytes(start.arguments), start.cipher)
     tool = catalogue.tool_name(turn.tenant, version.tool_id)
-    if step_digest(tool, version.number, arguments) != at.digest:
-        observed = Observed(Saw.FAILED, error=Damaged.__doc__)
-        logger.error("step %s is damaged: its arguments are not those authorised", at.step)
-    else:
-        observed = catalogue.effect(turn.tenant, version.pk, at.authority or 0).execute(
-            Call(
-                tool=tool,
-                tool_version=version.number,
-                arguments=arguments,
-                run=str(turn.run),
-                step=str(at.step),
-                attempt=str(attempt),
-                idempotency_key=str(at.step),
-                timeout=version.timeout_seconds,
-            )
-        )
-    return _seen(turn, at, attempt, version, observed)
+    if step_digest(tool, version.number, arguments) != start.digest:
+        logger.error("step %s is damaged: its arguments are not those authorised", start.step)
+        return _finished(turn, start, attempt, Observed(Saw.FAILED, error=DAMAGED))
+    call = Call(
+        tool=tool,
+        tool_version=version.number,
+        arguments=arguments,
+        run=str(turn.run),
+        step=str(start.step),
+        attempt=str(attempt),
+        idempotency_key=str(start.step),
+        timeout=version.timeout_seconds,
+    )
+    effect = catalogue.effect(turn.tenant, version.pk, start.authority)
+    return _finished(turn, start, attempt, effect.execute(call))
 
 
-def _seen(
-    turn: _Turn, at: Advanced, attempt: UUID, version: ToolVersion, observed: Observed
-) -> tuple[Done, Seen]:
-    assert at.step is not None
+def _finished(turn: _Turn, start: Start, attempt: UUID, observed: Observed) -> _Finished:
+    version = catalogue.version(turn.tenant, start.tool_version)
     succeeded = observed.outcome == Saw.SUCCEEDED
-    result = jsontext.canonical(observed.result) if succeeded else None
     seen = Seen(
         outcome=Outcome(observed.outcome.value),
         source=Source.EXECUTOR,
         by=f"worker:{turn.worker}",
-        result=result,
+        result=jsontext.canonical(observed.result) if succeeded else None,
         external_id=observed.external_id,
         cost=observed.cost,
         error=observed.error,
@@ -153,20 +156,22 @@ def _seen(
         on_failure=version.on_failure,
     )
     done = Done(
-        step=at.step,
+        step=start.step,
         attempt=attempt,
-        fence=at.fence if at.verdict == "intended" else None,
+        fence=start.fence,
         outcome=seen.outcome.value,
-        result=result,
-        external_id=observed.external_id,
-        cost=observed.cost,
-        error=observed.error,
+        result=seen.result,
+        external_id=seen.external_id,
+        cost=seen.cost,
+        error=seen.error,
         sensitive=seen.sensitive,
     )
-    return done, seen
+    return _Finished(done, seen)
 
 
-def _record_long(turn: _Turn, done: Done, seen: Seen) -> None:
+def _record_long(turn: _Turn, finished: _Finished) -> None:
+    """Record by the long way, which has every state that a run and a step may be in."""
+    done, seen = finished.done, finished.seen
     if done.fence is None:
         attempts.record_read(turn.run, done.step, seen, SYSTEM, turn.worker)
     else:

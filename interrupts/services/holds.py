@@ -311,7 +311,7 @@ def _recover(answer: _Answer) -> None:
         runs.fail_for_good(work, note="an outcome could not be found out")
         return
     if value["outcome"] == "not_performed":
-        _refuse_before_settling(work, step)
+        _wait_till_it_has_landed(step)
     # Resolved by the person first: the finding closes no interrupt of its own then.
     work.ending = True
     answer.resolve(Resolution.RESUME)
@@ -337,13 +337,13 @@ _FOUND = {
 }
 
 
-def _refuse_before_settling(work: Work, step: Step) -> None:
+def _wait_till_it_has_landed(step: Step) -> None:
     """A person's "not performed" shortens no wait: the call may still land."""
     version = catalogue.version(step.tenant_id, step.tool_version_id)
     settle_after = float((version.reconcile or {}).get("settle_after", 10))
-    assert step.unknown_at is not None
-    step.due_at = step.unknown_at + timedelta(seconds=settle_after)
-    step.save(update_fields=["due_at"])
+    if step.unknown_at is not None:
+        step.due_at = step.unknown_at + timedelta(seconds=settle_after)
+        step.save(update_fields=["due_at"])
 
 
 def _revise(answer: _Answer) -> None:

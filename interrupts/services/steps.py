@@ -57,7 +57,6 @@ class Draft:
     document: dict[str, Any]
     arguments: bytes
     same_call: str  # digest of tool and arguments, whatever the version
-    version: ToolVersion | None = None
 
     @property
     def key(self) -> str | None:
@@ -96,9 +95,11 @@ def propose(
         not_ended(work.run)
         if work.run.status == RunStatus.SUSPENDED:
             raise RunSuspended
-        for draft in new:
-            _check_content(work, draft, "" if single else f"/steps/{draft.index}")
-        made = _record(work, new, parallel=parallel, group=_group(work.run, group))
+        versions = {
+            draft.tool: _check_content(work, draft, "" if single else f"/steps/{draft.index}")
+            for draft in new
+        }
+        made = _record(work, new, versions, parallel=parallel, group=_group(work.run, group))
         _state(work, new)
         _judge(work, made)
     fresh = dict(zip((draft.index for draft in new), made, strict=True))
@@ -150,20 +151,27 @@ def _group(run: Run, group: UUID | None) -> UUID:
     return group or uuid7()
 
 
-def _check_content(work: Work, draft: Draft, at: str) -> None:
-    draft.version = catalogue.current_version(draft.tool, work.authority_version, at=at)
-    checker = catalogue.validator(current_tenant_id(), draft.version.pk)
+def _check_content(work: Work, draft: Draft, at: str) -> ToolVersion:
+    version = catalogue.current_version(draft.tool, work.authority_version, at=at)
+    checker = catalogue.validator(current_tenant_id(), version.pk)
     if wrong := checker.validate(draft.document["arguments"]):
         raise InvalidArguments(
             "The arguments break the tool's schema.", errors=faults(wrong, f"{at}/arguments")
         )
+    return version
 
 
-def _record(work: Work, drafts: list[Draft], *, parallel: bool, group: UUID) -> list[Step]:
+def _record(
+    work: Work,
+    drafts: list[Draft],
+    versions: dict[str, ToolVersion],
+    *,
+    parallel: bool,
+    group: UUID,
+) -> list[Step]:
     made = []
     for draft in drafts:
-        version = draft.version
-        assert version is not None
+        version = versions[draft.tool]
         work.run.last_position += 1
         digest = step_digest(draft.tool, version.number, draft.arguments)
         step = Step(

@@ -19,7 +19,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import holds, wording
+from interrupts.transitions import holds
 from interrupts.transitions.moves import move_step
 from interrupts.work import Work
 from tenants.ids import uuid7
@@ -165,19 +165,19 @@ def ask(work: Work, pairs: list[tuple[Step, Judgement]]) -> None:
     """Hold each step by a gate: one suspension, one checkpoint, an interrupt and a gate each."""
     if not pairs:
         return
-    opened = [(step, judgement, _hold_for(step, judgement)) for step, judgement in pairs]
-    for step, _, hold in opened:
+    gates = [uuid7() for _ in pairs]
+    asked = [_hold_for(*pair, gate) for pair, gate in zip(pairs, gates, strict=True)]
+    for (step, _), hold in zip(pairs, asked, strict=True):
         if step.status != StepStatus.WAITING:
             move_step(step, StepStatus.WAITING)
         step.held_by, step.gate, step.interrupt = "gate", hold.gate, hold.id
         step.save(update_fields=["status", "held_by", "gate", "interrupt", "twin"])
-    interrupts = holds.open_holds(work, *[hold for _, _, hold in opened])
-    for (step, judgement, hold), interrupt in zip(opened, interrupts, strict=True):
-        assert hold.gate is not None
-        authorizer().open_gate(work, step, judgement, hold.gate, interrupt)
+    interrupts = holds.open_holds(work, *asked)
+    for (step, judgement), gate, interrupt in zip(pairs, gates, interrupts, strict=True):
+        authorizer().open_gate(work, step, judgement, gate, interrupt)
 
 
-def _hold_for(step: Step, judgement: Judgement) -> holds.Hold:
+def _hold_for(step: Step, judgement: Judgement, gate: UUID) -> holds.Hold:
     return holds.Hold(
         reason=judgement.interrupt_reason,
         kind=ResponseKind.DECISION,
@@ -185,7 +185,7 @@ def _hold_for(step: Step, judgement: Judgement) -> holds.Hold:
         who=("decider",),
         allowed=(Resolution.RESUME, Resolution.CANCEL),
         step=step.pk,
-        gate=uuid7(),
+        gate=gate,
         evidence={"rule": judgement.rule, "policy_version": judgement.policy_version},
         expires_at=judgement.expires_at,
         on_expiry=judgement.on_expiry,
