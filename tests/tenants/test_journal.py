@@ -1,0 +1,163 @@
+"""The tenant's journal: gap-free, append-only, and chained under a key outside the database."""
+
+import hashlib
+import hmac
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, connections, transaction
+
+from config.keys import derive
+from tenants import journal
+from tenants.ids import uuid7
+from tenants.journal import Actor, Entry
+from tenants.models import JournalEntry, Tenant
+from tenants.scope import tenant_scope
+from tests.tenants.conftest import World
+
+ALICE = Actor("user", "alice")
+
+
+def entries(world: World) -> list[JournalEntry]:
+    return list(JournalEntry.objects.filter(stream=world.id).order_by("seq"))
+
+
+def recomputed(stream: Any, found: list[JournalEntry]) -> list[bytes]:
+    """The chain, made anew outside the database from the texts and the key alone."""
+    head, hashes = b"", []
+    for entry in found:
+        key = derive("journal", stream, key_id=entry.key_id)
+        head = hmac.new(key, head + entry.text.encode(), hashlib.sha256).digest()
+        hashes.append(head)
+    return hashes
+
+
+@pytest.mark.django_db
+def test_entries_are_numbered_from_one_without_a_gap(acme: World) -> None:
+    with tenant_scope(acme.id):
+        journal.append_to_tenant(ALICE, Entry("a.made", {"n": 1}), Entry("b.made"))
+        journal.append_to_tenant(ALICE, Entry("c.made", {"text": 'ä "quoted" \\ \n 😀'}))
+        found = entries(acme)
+    assert [(entry.seq, entry.kind) for entry in found] == [
+        (1, "a.made"),
+        (2, "b.made"),
+        (3, "c.made"),
+    ]
+    told = json.loads(found[2].text)
+    assert told["data"] == {"text": 'ä "quoted" \\ \n 😀'}
+    assert told["actor"] == {"id": "alice", "kind": "user"}
+    assert told["seq"] == 3
+
+
+@pytest.mark.django_db
+def test_the_chain_is_what_anybody_with_the_key_makes_of_the_texts(acme: World) -> None:
+    with tenant_scope(acme.id):
+        for number in range(5):
+            journal.append_to_tenant(ALICE, Entry("made", {"n": number, "text": "ä😀"}))
+        found = entries(acme)
+        acme.tenant.refresh_from_db()
+    assert [bytes(entry.hash) for entry in found] == recomputed(acme.id, found)
+    assert (acme.tenant.journal_seq, bytes(acme.tenant.journal_hash)) == (5, bytes(found[-1].hash))
+
+
+@pytest.mark.django_db
+def test_two_streams_are_chained_under_two_keys(acme: World) -> None:
+    with tenant_scope(acme.id):
+        run = uuid7()
+        journal.append_to_tenant(ALICE, Entry("made"))
+        seq, head = journal.extend(run, seq=0, head=b"", actor=ALICE, entries=[Entry("made")])
+        (of_run,) = JournalEntry.objects.filter(stream=run)
+        (of_tenant,) = entries(acme)
+    assert (seq, head) == (1, bytes(of_run.hash))
+    assert recomputed(run, [of_run]) == [head]
+    assert recomputed(acme.id, [of_run]) != [head]
+    assert bytes(of_tenant.hash) != head
+
+
+@pytest.mark.django_db
+def test_a_gap_is_refused(acme: World) -> None:
+    with tenant_scope(acme.id):
+        journal.append_to_tenant(ALICE, Entry("made"))
+        for seq in (0, 1, 3, -1):
+            with pytest.raises(DatabaseError), transaction.atomic():
+                JournalEntry.objects.create(
+                    stream=acme.id,
+                    seq=seq,
+                    kind="x",
+                    at="2026-01-01T00:00:00Z",
+                    text="",
+                    key_id="",
+                    hash=b"",
+                )
+        assert len(entries(acme)) == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "change", ["UPDATE tenants_journalentry SET text = ''", "DELETE FROM tenants_journalentry"]
+)
+def test_the_app_role_has_no_right_to_rewrite(acme: World, change: str) -> None:
+    with tenant_scope(acme.id):
+        journal.append_to_tenant(ALICE, Entry("made"))
+        with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
+            run_sql(change)
+        assert len(entries(acme)) == 1
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "owner"])
+@pytest.mark.parametrize(
+    "change", ["UPDATE tenants_journalentry SET text = ''", "DELETE FROM tenants_journalentry"]
+)
+def test_even_the_owner_cannot_rewrite(acme: World, change: str) -> None:
+    with tenant_scope(acme.id):
+        journal.append_to_tenant(ALICE, Entry("made"))
+    with pytest.raises(DatabaseError, match="append-only"):
+        run_sql(change, "owner")
+    with tenant_scope(acme.id):
+        assert len(entries(acme)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writers_at_once_leave_no_gap_and_one_chain(acme: World) -> None:
+    barrier = threading.Barrier(6)
+
+    def write(who: int) -> None:
+        barrier.wait(20)
+        try:
+            with tenant_scope(acme.id):
+                for number in range(10):
+                    journal.append_to_tenant(ALICE, Entry("made", {"who": who, "n": number}))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(6)))
+    with tenant_scope(acme.id):
+        found = entries(acme)
+    assert [entry.seq for entry in found] == list(range(1, 61))
+    assert [bytes(entry.hash) for entry in found] == recomputed(acme.id, found)
+    ats = [json.loads(entry.text)["at"] for entry in found]
+    assert ats == sorted(ats)
+
+
+@pytest.mark.django_db
+def test_what_is_rolled_back_was_never_written(acme: World) -> None:
+    with tenant_scope(acme.id):
+        with pytest.raises(ZeroDivisionError):
+            append_and_fail()
+        assert entries(acme) == []
+        assert Tenant.objects.get(pk=acme.id).journal_seq == 0
+
+
+def append_and_fail() -> None:
+    with transaction.atomic():
+        journal.append_to_tenant(ALICE, Entry("made"))
+        raise ZeroDivisionError
+
+
+def run_sql(sql: str, alias: str = "default") -> None:
+    with (connection if alias == "default" else connections[alias]).cursor() as cursor:
+        cursor.execute(sql)
