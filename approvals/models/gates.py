@@ -213,7 +213,7 @@ class View(TenantOwned):
 
 
 class Assignment(TenantOwned):
-    """Person × pending gate: the narrow table that inboxes read."""
+    """A pending gate in a person's inbox: the narrow table that inboxes read."""
 
     gate = models.ForeignKey(
         Gate, on_delete=models.CASCADE, related_name="assignments", db_constraint=False

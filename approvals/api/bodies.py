@@ -1,0 +1,50 @@
+"""What requests about gates and policy may say: published, and checked before any service."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from approvals.cases import MAX_HOLD_SECONDS
+from approvals.models import Verdict
+from interrupts.api.bodies import SHARE, one_of
+from tenants.api.body import ANY, FREE, members, text
+
+MAX_REASON: Final = 10_000
+MAX_CONFIRMATION: Final = 2_000
+
+DECIDE: Final = members(
+    {
+        "verdict": one_of(*Verdict),
+        "digest": text(100, least=1, description="The gate's `what.digest` that was seen."),
+    },
+    {
+        "arguments": {
+            **FREE,
+            "description": "With `approve`: run these in place of those shown. A masked value sent"
+            " back as it was shown stays what it is.",
+        },
+        "value": {**ANY, "description": "With `respond`: the step's result."},
+        "reason": text(MAX_REASON, description="Needed to reject and to request changes."),
+        "confirmation": {
+            "oneOf": [{"type": "boolean"}, text(MAX_CONFIRMATION)],
+            "description": "`true` where the ceremony is explicit, the text where it is typed.",
+        },
+        "hold_seconds": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": MAX_HOLD_SECONDS,
+            "description": "With `approve` of what is of low risk: start no sooner, so that the"
+            " decision can be taken back.",
+        },
+    },
+)
+
+CHECK: Final = members(
+    {"tool": text(200, least=1), "arguments": FREE},
+    {
+        "confidence": SHARE,
+        "risk_score": SHARE,
+        "milestone": text(200),
+        "workflow": text(200),
+    },
+)

@@ -1,0 +1,189 @@
+"""Gates and what people say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from approvals import selectors
+from approvals.api import bodies, rendering, shapes
+from approvals.cases import UNSET
+from approvals.errors import AlreadyDecided, DigestMismatch
+from approvals.models import FINAL_GATES, Gate, GateState
+from approvals.services import decisions, gates
+from approvals.services.decisions import Decided
+from interrupts.api.bodies import one_of
+from interrupts.api.runs import NOT_YOUR_RUN
+from interrupts.models import Risk
+from tenants.api.answers import REPLAYED, answer, etag
+from tenants.api.checks import Schema
+from tenants.api.http import WAIT_QUERY, choice, plain, waiting
+from tenants.api.operation import operation
+from tenants.api.pagination import CURSOR_QUERY, page, page_schema
+from tenants.api.view import ApiCall, TenantView
+from tenants.idempotency import Answer
+from tenants.principal import Principal
+
+GATE_QUERY: Final[dict[str, Schema]] = {
+    "state": one_of(*GateState),
+    "mine": {
+        **one_of("true", "false"),
+        "description": "`true`: those that wait for you; with a final `state`, those you had a"
+        " say in.",
+    },
+    "tool": {"type": "string"},
+    "risk": one_of(*Risk),
+    **CURSOR_QUERY,
+}
+_DECISION_REFUSALS: Final = {
+    "people-only": 403,
+    "not-an-approver": 403,
+    "own-request": 403,
+    "gate-expired": 410,
+    "already-decided": 409,
+    "gate-preparing": 409,
+    "digest-mismatch": 409,
+    "version-mismatch": 412,
+    "confirmation-required": 422,
+    "invalid-arguments": 422,
+    "denied-by-policy": 422,
+}
+
+
+def gate_answer(
+    gate: Gate, principal: Principal, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """Answer with the gate as this caller is shown it."""
+    shown = selectors.shown_gate(gate, None if principal.is_agent else principal.id)
+    version = etag(gate.run.state_version)
+    return answer(rendering.gate(shown, principal), status, {**version, **(headers or {})})
+
+
+class GatesView(TenantView):
+    @operation(
+        "List gates",
+        description="An agent sees those of its own runs.",
+        query=GATE_QUERY,
+        answers={200: page_schema(shapes.GATE)},
+    )
+    def get(self, call: ApiCall) -> Answer:
+        principal = call.principal
+
+        def render(found: Any) -> list[dict[str, Any]]:
+            viewer = None if principal.is_agent else principal.id
+            return [
+                rendering.gate(shown, principal) for shown in selectors.shown_gates(found, viewer)
+            ]
+
+        return page(call.request, _listed(call), render)
+
+
+def _listed(call: ApiCall) -> QuerySet[Gate]:
+    request, principal = call.request, call.principal
+    state = choice(request, "state", GateState.values)
+    rows = selectors.gates(principal.id if principal.is_agent else None)
+    if choice(request, "mine", ("true", "false")) == "true":
+        rows = selectors.mine(principal.id, settled=state in FINAL_GATES)
+    if state is not None:
+        rows = rows.filter(state=state)
+    if (tool := plain(request, "tool")) is not None:
+        rows = rows.filter(tool__name=tool)
+    if (risk := choice(request, "risk", Risk.values)) is not None:
+        rows = rows.filter(risk=risk)
+    return rows
+
+
+class GateView(TenantView):
+    subject = Gate
+
+    @operation(
+        "Look at a gate",
+        description="That a person was shown it is kept: to approve what is more than of low risk"
+        " one must have opened what the digest names.",
+        query=WAIT_QUERY,
+        answers={200: shapes.GATE},
+        refusals=NOT_YOUR_RUN,
+        waits=True,
+    )
+    def get(self, call: ApiCall, pk: UUID) -> Answer:
+        shown = gates.look_at_gate(call.principal, pk)
+        run = shown.gate.run
+        held = waiting(call, run.pk, run.state_version)
+        headers = {**etag(run.state_version), **held}
+        return answer(rendering.gate(shown, call.principal), headers=headers)
+
+
+class DecisionsView(TenantView):
+    subject = Gate
+
+    @operation(
+        "Decide a gate",
+        description="Exactly the same decision of the same person again is answered 200, with"
+        " `Idempotent-Replayed: true`. Where the gate shows something else by now, or another has"
+        " taken its place, the refusal carries that gate as `gate`.",
+        who="people",
+        body=bodies.DECIDE,
+        answers={201: shapes.GATE, 200: shapes.GATE},
+        refusals=_DECISION_REFUSALS,
+        versioned=True,
+        own_transaction=True,
+    )
+    def post(self, call: ApiCall, pk: UUID) -> Answer:
+        def render(decided: Decided) -> Answer:
+            if decided.replayed:
+                return gate_answer(decided.gate, call.principal, headers={REPLAYED: "true"})
+            return gate_answer(decided.gate, call.principal, 201)
+
+        body = {"arguments": UNSET, "value": UNSET, **call.body}
+        keyed = "HTTP_IDEMPOTENCY_KEY" in call.request.META
+        made: list[Answer] = []
+
+        def keep(decided: Decided) -> Answer:
+            made.append(render(decided))
+            return made[0]
+
+        try:
+            decided = decisions.decide_gate(
+                call.principal,
+                pk,
+                **body,
+                if_match=call.if_match,
+                answer=keep if keyed else None,
+            )
+        except (AlreadyDecided, DigestMismatch) as refusal:
+            refusal.gate = _gate_now(pk, call.principal)
+            raise
+        return made[0] if made else render(decided)
+
+
+def _gate_now(gate_id: UUID, principal: Principal) -> dict[str, Any]:
+    gate = gates.newest_gate(selectors.gates().get(pk=gate_id))
+    return rendering.gate(selectors.shown_gate(gate, principal.id), principal)
+
+
+class DecisionView(TenantView):
+    subject = Gate
+
+    @operation(
+        "Take an approval back",
+        description="One's own, until its step starts: the gate asks again. Taken back already:"
+        " answered alike.",
+        who="people",
+        answers={200: shapes.GATE},
+        refusals={
+            "people-only": 403,
+            "already-decided": 409,
+            "already-started": 409,
+            "version-mismatch": 412,
+        },
+        versioned=True,
+    )
+    def delete(self, call: ApiCall, pk: UUID, decision: UUID) -> Answer:
+        gate = decisions.withdraw_decision(call.principal, pk, decision, if_match=call.if_match)
+        return gate_answer(gate, call.principal)
+
+    def exists(self, **kwargs: Any) -> bool:
+        return selectors.has_decision(kwargs["pk"], kwargs["decision"])

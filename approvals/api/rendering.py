@@ -1,0 +1,109 @@
+"""What the API shows of a gate, to a person or to the agent whose run it holds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from approvals import snapshots
+from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
+from approvals.selectors import GateShown
+from interrupts.templates import mask
+from tenants.api.answers import instant
+from tenants.principal import Principal
+
+Shown = dict[str, Any]
+_CONSEQUENCES: Final = {
+    Verdict.REJECT: "Nothing runs. The agent is told your reason, and the run goes on.",
+    Verdict.REQUEST_CHANGES: (
+        "Nothing runs. The agent is told your reason and may propose something else."
+    ),
+    Verdict.RESPOND: "Nothing runs. The agent gets your value as if the call had returned it.",
+}
+
+
+def gate(shown: GateShown, principal: Principal) -> Shown:
+    """Show a gate; agents are not told who decided, nor what is there to help people decide."""
+    row = shown.gate
+    made = {
+        "id": row.pk,
+        "run": row.run_id,
+        "step": row.step_id,
+        "interrupt": row.interrupt_id,
+        "state": row.state,
+        **snapshots.snapshot(row, shown.arguments, shown.version),
+        "twin": row.twin,
+        "quorum": {"needed": row.quorum, "given": shown.given},
+        "approvers": row.approvers,
+        "may_decide": shown.may_decide,
+        "allowed": _allowed(row, shown.given),
+        "on_expiry": row.on_expiry,
+        "opened_at": instant(row.opened_at),
+        "settled_at": instant(row.settled_at),
+        "decisions": [_decision(one, shown, principal) for one in shown.decisions],
+        "state_version": row.run.state_version,
+    }
+    if principal.is_person:
+        made["similar"] = shown.similar._asdict()
+        made["delegation_offer"] = None
+    return made
+
+
+def _allowed(row: Gate, given: int) -> list[Shown]:
+    """Return the verdicts that may be given now, with what each does in plain words."""
+    if row.state not in OPEN_GATES:
+        return []
+    others = ((verdict, said) for verdict, said in _CONSEQUENCES.items())
+    return [
+        {"verdict": verdict.value, "consequence": said}
+        for verdict, said in ((Verdict.APPROVE, _approval(row, given)), *others)
+    ]
+
+
+def _approval(row: Gate, given: int) -> str:
+    runs = f"{row.step.tool_name} runs once, with exactly what is shown."
+    if row.consequence:
+        runs = f"{runs} {row.consequence}"
+    missing = row.quorum - given
+    if missing <= 1:
+        return runs
+    return f"Counts as one of {missing} approvals that are missing; after the last: {runs}"
+
+
+def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
+    edits = shown.bodies.get(bytes(one.edits)) if one.edits is not None else None
+    made = {
+        "id": one.pk,
+        "by": one.user.username,
+        "verdict": one.verdict,
+        "digest": one.digest,
+        "edits": mask(edits, shown.version.sensitive),
+        "reason": one.reason,
+        "policy_version": one.policy_version,
+        "counts": one.counts,
+        "at": instant(one.at),
+        "withdrawn_at": instant(one.withdrawn_at),
+    }
+    if principal.is_agent:
+        del made["by"]
+    return made
+
+
+def policy(row: PolicyVersion | None) -> Shown:
+    """Show the policy in force; version 0 is none, by which reads are allowed and the rest asks."""
+    if row is None:
+        return {
+            "policy_version": 0,
+            "policy": {"rules": []},
+            "digest": None,
+            "why": None,
+            "published_at": None,
+            "published_by": None,
+        }
+    return {
+        "policy_version": row.number,
+        "policy": row.document,
+        "digest": row.digest,
+        "why": row.why or None,
+        "published_at": instant(row.published_at),
+        "published_by": row.published_by.username if row.published_by else None,
+    }

@@ -1,0 +1,157 @@
+"""What answers about gates and policy hold, for the published OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from approvals.models import Ceremony, GateState, Pattern, Verdict
+from interrupts.api.bodies import one_of
+from interrupts.api.shapes import (
+    DIGEST,
+    FLAG,
+    ID_OR_NONE,
+    INSTANT_OR_NONE,
+    INTEGER,
+    NUMBER,
+    STATE_VERSION,
+    TEXT,
+    TEXT_OR_NONE,
+    listed,
+    or_none,
+    shown,
+)
+from interrupts.models import Effect, Risk
+from tenants.api.body import ANY, FREE, ID, INSTANT, nullable
+from tenants.api.checks import Schema
+from tenants.api.openapi import component
+
+TRIGGER: Final = shown(
+    rule=TEXT,
+    trigger=one_of("action", "risk", "confidence", "milestone", "budget", "default"),
+    explanation=TEXT,
+)
+PREVIEW: Final = shown(
+    summary=TEXT,
+    changes=listed(shown(object=TEXT, before=ANY, after=ANY)),
+    warnings=listed(TEXT),
+    observed_at=INSTANT,
+    fresh_until=INSTANT_OR_NONE,
+)
+_FOR_PEOPLE: Final = "Left out for agents."
+DECISION: Final = component(
+    "Decision",
+    {
+        "type": "object",
+        "properties": {
+            "id": ID,
+            "by": {**TEXT, "description": _FOR_PEOPLE},
+            "verdict": one_of(*Verdict),
+            "digest": DIGEST,
+            "edits": or_none(FREE),
+            "reason": TEXT_OR_NONE,
+            "policy_version": INTEGER,
+            "counts": FLAG,
+            "at": INSTANT,
+            "withdrawn_at": INSTANT_OR_NONE,
+        },
+        "required": [
+            "id",
+            "verdict",
+            "digest",
+            "edits",
+            "reason",
+            "policy_version",
+            "counts",
+            "at",
+            "withdrawn_at",
+        ],
+    },
+)
+_GATE: Final[Schema] = shown(
+    id=ID,
+    run=ID,
+    step=ID,
+    interrupt=ID_OR_NONE,
+    pattern=one_of(*Pattern),
+    state=one_of(*GateState),
+    risk=one_of(*Risk),
+    effect=one_of(*Effect),
+    ceremony=one_of(*Ceremony),
+    what=shown(
+        headline=TEXT,
+        consequence=TEXT_OR_NONE,
+        tool=TEXT,
+        tool_version=INTEGER,
+        arguments={**FREE, "type": ["object", "null"]},
+        arguments_digest=DIGEST,
+        digest=DIGEST,
+        preview_error=TEXT_OR_NONE,
+        preview=or_none(PREVIEW),
+    ),
+    why=shown(
+        goal=TEXT,
+        reasoning=TEXT_OR_NONE,
+        confidence=nullable(NUMBER),
+        risk_score=nullable(NUMBER),
+        milestone=TEXT_OR_NONE,
+        previous_steps=listed(
+            shown(id=ID, position=INTEGER, tool=TEXT, status=TEXT, outcome=TEXT_OR_NONE)
+        ),
+    ),
+    what_could_go_wrong=shown(
+        failure_modes=listed(TEXT),
+        named_by_agent=listed(TEXT),
+        reversible=FLAG,
+        compensation=TEXT_OR_NONE,
+        blast_radius=TEXT_OR_NONE,
+    ),
+    triggers=listed(TRIGGER),
+    policy_version=INTEGER,
+    twin=ID_OR_NONE,
+    quorum=shown(needed=INTEGER, given=INTEGER),
+    approvers=listed(TEXT),
+    may_decide=FLAG,
+    required_confirmation=TEXT_OR_NONE,
+    allowed=listed(shown(verdict=one_of(*Verdict), consequence=TEXT)),
+    expires_at=INSTANT_OR_NONE,
+    on_expiry=TEXT_OR_NONE,
+    opened_at=INSTANT,
+    settled_at=INSTANT_OR_NONE,
+    decisions=listed(DECISION),
+    state_version=STATE_VERSION,
+)
+GATE: Final = component(
+    "Gate",
+    {
+        **_GATE,
+        "properties": {
+            **_GATE["properties"],
+            "similar": {
+                **shown(approved=INTEGER, rejected=INTEGER, edited=INTEGER),
+                "description": _FOR_PEOPLE,
+            },
+            "delegation_offer": {"type": ["object", "null"], "description": _FOR_PEOPLE},
+        },
+    },
+)
+POLICY: Final = component(
+    "Policy",
+    shown(
+        policy_version=INTEGER,
+        policy=FREE,
+        digest=TEXT_OR_NONE,
+        why=TEXT_OR_NONE,
+        published_at=INSTANT_OR_NONE,
+        published_by=TEXT_OR_NONE,
+    ),
+)
+CHECKED: Final = component(
+    "PolicyCheck",
+    shown(
+        verdict=one_of("allow", "approve", "deny"),
+        rule=TEXT,
+        reason=TEXT_OR_NONE,
+        triggers=listed(TRIGGER),
+        policy_version=INTEGER,
+    ),
+)

@@ -1,0 +1,143 @@
+"""What the engine asks of approvals (interrupts.authorizer.Authorizer), under the run's lock."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import UUID
+
+from approvals import authority, deciders, judging, selectors, transitions
+from approvals.models import OPEN_GATES, Decision, Gate, GateState
+from interrupts import catalogue
+from interrupts.authorizer import Judgement
+from interrupts.errors import UnknownTool
+from interrupts.models import Interrupt, Run, Step, ToolVersion
+from interrupts.work import Work
+from tenants.scope import current_tenant_id
+
+NEWER_VERSION = "Its tool has a newer version."
+RETIRED = "The tool was retired."
+CHANGED = "The tool has changed, and the arguments do not fit it any more."
+
+
+class PolicyAuthorizer:
+    """Judges by the tenant's declared policy, and asks people where it says so."""
+
+    def judge(self, work: Work, step: Step, arguments: bytes) -> Judgement:
+        """Say what policy says of the step, by the version of its tool that it is a call of."""
+        version = catalogue.version(current_tenant_id(), step.tool_version_id)
+        return judging.judge(work, step, version, arguments)
+
+    def reauthorize(self, work: Work, step: Step, arguments: bytes) -> Judgement | None:
+        """Judge an authorised step whose stamp is stale; None: its authorization still holds.
+
+        A newer version of its tool is taken up, and whatever was approved of the older is asked
+        anew. Votes of people who may not decide any more count no longer.
+        """
+        held = _adopt_current(work, step, arguments)
+        if held is not None and held.verdict == "deny":
+            return held
+        now = self.judge(work, step, arguments)
+        if step.authorized_by != "decision" or now.verdict == "deny":
+            return now
+        if held is not None:
+            return asked_anew(now, NEWER_VERSION)
+        if now.verdict == "allow" or _approved_enough(work, step, now):
+            return None
+        return now
+
+    def open_gate(
+        self, work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt
+    ) -> None:
+        """Open the gate ``gate_id`` that ``judgement`` (an ``approve``) asks for."""
+        transitions.open_gate(work, step, judgement, gate_id, interrupt)
+
+    def close_gate(
+        self, work: Work, gate_id: UUID, state: Literal["withdrawn", "superseded"], why: str
+    ) -> None:
+        """Close an open gate without a verdict; one that is final stays as it is.
+
+        An approval that no longer holds is final and may yet be superseded.
+        """
+        gate = Gate.objects.get(pk=gate_id)
+        if transitions.can_close(gate, GateState(state)):
+            transitions.close(work, gate, GateState(state), why)
+
+    def expire_gate(self, work: Work, gate_id: UUID) -> tuple[bool, str]:
+        """Say whether the gate has expired by ``work.now`` and what its expiry does; mark it."""
+        gate = Gate.objects.get(pk=gate_id)
+        then = gate.on_expiry or "reject"
+        if gate.state not in OPEN_GATES or gate.expires_at is None or gate.expires_at > work.now:
+            return False, then
+        transitions.close(work, gate, GateState.EXPIRED, "nobody decided in time")
+        return True, then
+
+    def may_decide_any(self, user_id: UUID, run: Run) -> bool:
+        """Say whether the person may decide a tool of one of the run's steps."""
+        return authority.may_decide_any(user_id, selectors.tools_of(run), run)
+
+    def limits(self, run: Run) -> dict[str, Any]:  # noqa: ARG002 - the same for every run today
+        """Return the tenant's budget limits now in force."""
+        return dict(judging.policy(judging.number_now()).document.get("budgets") or {})
+
+    def policy_version(self) -> int:
+        """Return the number of the policy version in force."""
+        return judging.number_now()
+
+    def allowed_hosts(self) -> Sequence[str]:
+        """Return the `host:port` pairs with private addresses that tools may call."""
+        document = judging.policy(judging.number_now()).document
+        return tuple(document.get("allowed_hosts") or ())
+
+
+def _adopt_current(work: Work, step: Step, arguments: bytes) -> Judgement | None:
+    """Make the step a call of its tool's version in force; None: it is one already.
+
+    Denied where the tool was retired, or the arguments do not fit it any more.
+    """
+    version = current_version(work, step)
+    if version is not None and version.pk == step.tool_version_id:
+        return None
+    denial = unfit(version, arguments)
+    if version is None or denial is not None:
+        return Judgement("deny", "tool", judging.number_under(work.authority_version), denial)
+    transitions.adopt(step, version)
+    return Judgement("approve", "tool", judging.number_under(work.authority_version))
+
+
+def current_version(work: Work, step: Step) -> ToolVersion | None:
+    """Return the version in force of the step's tool; None where it was retired."""
+    try:
+        return catalogue.current_version(step.tool_name, work.authority_version)
+    except UnknownTool:
+        return None
+
+
+def unfit(version: ToolVersion | None, arguments: bytes) -> str | None:
+    """Say why these arguments are no call of that version; None: they are one."""
+    if version is None:
+        return RETIRED
+    faults = catalogue.validator(current_tenant_id(), version.pk).validate(json.loads(arguments))
+    return CHANGED if faults else None
+
+
+def asked_anew(now: Judgement, why: str) -> Judgement:
+    """Ask about what a person had approved, whatever policy would allow by itself."""
+    if now.verdict == "approve":
+        return now
+    trigger = {"rule": now.rule, "trigger": "default", "explanation": why}
+    return dataclasses.replace(now, verdict="approve", detail={"triggers": [trigger]})
+
+
+def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
+    """Say whether the approvals given still make up what policy asks for, by people who may."""
+    gate = Gate.objects.get(pk=str(step.authorized_gate))
+    votes = [one for one in Decision.objects.filter(gate=gate) if selectors.is_vote(one)]
+    approvers = now.detail.get("approvers") or gate.approvers
+    refusals = deciders.refusals([one.user_id for one in votes], step.tool_id, work.run, approvers)
+    lost = [user for user, refusal in refusals.items() if refusal is not None]
+    if lost:
+        transitions.discount(gate, lost)
+    return len(votes) - len(lost) >= max(gate.quorum, now.detail.get("quorum") or 1)

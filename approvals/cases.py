@@ -1,0 +1,271 @@
+"""The case of a decision: a gate under its run's lock, and all that a decision is held to.
+
+Checked in this order, each before anything is written: exactly this decided already; authority;
+expired, final, preparing, another digest; ceremony, reason and the rest of what was sent. What time
+or a change elsewhere has made of the gate is `BehindTime`: it is brought up to date first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from approvals import deciders, judging, transitions
+from approvals.authorizer import current_version
+from approvals.errors import (
+    AlreadyDecided,
+    ConfirmationRequired,
+    DeniedByPolicy,
+    DigestMismatch,
+    GateExpired,
+    GatePreparing,
+)
+from approvals.masking import unmasked
+from approvals.models import OPEN_GATES, Ceremony, Decision, Gate, GateState, Verdict, View
+from approvals.snapshots import Asked
+from config import jsontext
+from config.errors import InvalidBody, faults
+from interrupts import catalogue, content, templates
+from interrupts.authorizer import Judgement
+from interrupts.errors import InvalidArguments
+from interrupts.models import Risk
+from interrupts.work import Work
+from tenants.principal import Principal
+from tenants.scope import current_tenant_id
+
+UNSET: Final = object()
+MAX_HOLD_SECONDS: Final = 60
+
+
+class BehindTime(Exception):
+    """The gate has to be brought up to date before it can be decided."""
+
+    def __init__(self, by: Literal["expiry", "change", "preview"], gate: Gate) -> None:
+        super().__init__(by)
+        self.by, self.gate = by, gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A decision as it was sent."""
+
+    verdict: Verdict
+    digest: str
+    arguments: Any = UNSET
+    value: Any = UNSET
+    reason: str | None = None
+    confirmation: str | bool | None = None
+    hold_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class Case:
+    """A gate under its run's lock, with whoever decides it and what policy asks for now."""
+
+    work: Work
+    gate: Gate
+    principal: Principal
+    wanted: Wanted
+    decisions: list[Decision]
+    body: bytes  # the arguments shown, canonical
+    edited: bytes | None  # those to run in their place, canonical
+    unfilled: list[str]  # where the edit holds a mask with nothing behind it
+    number: int  # of the policy in force
+    judged: Judgement | None = None  # where policy has changed, or the arguments have
+
+    @property
+    def approvers(self) -> list[str]:
+        if self.judged is not None and self.judged.verdict == "approve":
+            return list(self.judged.detail.get("approvers") or ())
+        return list(self.gate.approvers)
+
+    @property
+    def asked(self) -> Asked:
+        """What would run by this decision."""
+        return transitions.asked_about(self.gate, json.loads(self.edited or self.body))
+
+    @property
+    def is_sensitive(self) -> bool:
+        return bool(self.asked.sensitive)
+
+
+def open_case(work: Work, gate_id: UUID, principal: Principal, wanted: Wanted) -> Case:
+    """Read the gate and what was decided of it, under the lock."""
+    gate = Gate.objects.select_related("step", "interrupt").get(pk=gate_id)
+    gate.run = gate.step.run = work.run
+    body = content.get(gate.arguments)
+    edited, unfilled = _edit_of(gate, body, wanted)
+    return Case(
+        work=work,
+        gate=gate,
+        principal=principal,
+        wanted=wanted,
+        decisions=list(Decision.objects.filter(gate=gate).order_by("id")),
+        body=body,
+        edited=edited,
+        unfilled=unfilled,
+        number=judging.number_under(work.authority_version),
+    )
+
+
+def _edit_of(gate: Gate, body: bytes, wanted: Wanted) -> tuple[bytes | None, list[str]]:
+    """Return the arguments sent, canonical, where they differ from those shown."""
+    if wanted.arguments is UNSET:
+        return None, []
+    shown = json.loads(body)
+    paths = transitions.asked_about(gate, shown).sensitive
+    filled, unfilled = unmasked(wanted.arguments, shown, paths)
+    sent = jsontext.canonical(filled)
+    return (None if sent == body else sent), unfilled
+
+
+# Has exactly this happened already?
+
+
+def same_decision(case: Case) -> Decision | None:
+    """Return this person's decision that is this one, where it counts still."""
+    wanted = case.wanted
+    for one in case.decisions:
+        alike = (one.user_id, one.verdict, one.digest) == (
+            case.principal.id,
+            wanted.verdict,
+            wanted.digest,
+        )
+        if alike and one.counts and _same_arguments(case, one) and _same_value(case, one):
+            return one
+    return None
+
+
+def _same_arguments(case: Case, one: Decision) -> bool:
+    edits = content.get(one.edits) if one.edits is not None else None
+    if edits == case.edited:
+        return True
+    # What is shown after an edit is the edit: sent again, it differs no more.
+    return case.edited is None and case.wanted.arguments is not UNSET and edits == case.body
+
+
+def _same_value(case: Case, one: Decision) -> bool:
+    value = content.get(one.value) if one.value is not None else None
+    given = case.wanted.value
+    return value == (None if given is UNSET else jsontext.canonical(given))
+
+
+# May this person decide, and may it be decided now?
+
+
+def check_authority(case: Case) -> None:
+    """Raise NotAnApprover or OwnRequest, by what policy in force asks of an open gate."""
+    gate, work = case.gate, case.work
+    if gate.state in OPEN_GATES and gate.policy_version != case.number:
+        version = catalogue.version(current_tenant_id(), gate.tool_version_id)
+        case.judged = judging.judge(work, gate.step, version, case.body)
+    deciders.check(case.principal.id, gate.tool_id, work.run, case.approvers)
+
+
+def check_state(case: Case) -> None:
+    """Raise GateExpired, AlreadyDecided, GatePreparing, DigestMismatch or BehindTime."""
+    gate = case.gate
+    is_open = gate.state in OPEN_GATES
+    if is_open and gate.expires_at is not None and gate.expires_at <= case.work.now:
+        raise BehindTime("expiry", gate)
+    if gate.state == GateState.EXPIRED:
+        raise GateExpired
+    if not is_open:
+        raise AlreadyDecided(f"The gate is {gate.state.replace('_', ' ')}.")
+    if gate.state == GateState.PREPARING:
+        raise GatePreparing
+    if gate.digest != case.wanted.digest:
+        raise DigestMismatch
+    if _has_changed(case):
+        raise BehindTime("change", gate)
+
+
+def _has_changed(case: Case) -> bool:
+    """Say whether the tool has a newer version, or policy denies now what the gate asks about."""
+    version = current_version(case.work, case.gate.step)
+    if version is None or version.pk != case.gate.tool_version_id:
+        return True
+    return case.judged is not None and case.judged.verdict == "deny"
+
+
+# Is the rest of what was sent in order?
+
+
+def check_content(case: Case) -> None:
+    """Raise ConfirmationRequired, InvalidBody, InvalidArguments or DeniedByPolicy."""
+    if case.wanted.verdict == Verdict.APPROVE:
+        _check_ceremony(case)
+    _check_members(case.wanted)
+    _check_hold(case)
+    if case.edited is not None:
+        _check_edit(case, case.edited)
+
+
+def _check_ceremony(case: Case) -> None:
+    ceremony, given = Ceremony(case.gate.ceremony), case.wanted.confirmation
+    if ceremony == Ceremony.SINGLE:
+        return
+    if not _has_seen(case):
+        raise ConfirmationRequired("Open what you approve first.")
+    if ceremony == Ceremony.EXPLICIT and given is not True:
+        raise ConfirmationRequired.at("/confirmation", "Must be true.")
+    if ceremony == Ceremony.TYPED:
+        required = case.asked.confirmation
+        if not isinstance(given, str) or not templates.confirms(given, required):
+            raise ConfirmationRequired.at("/confirmation", f"Must be: {required}")
+
+
+def _has_seen(case: Case) -> bool:
+    seen = View.objects.filter(gate=case.gate, user=case.principal.id, digest=case.gate.digest)
+    return seen.exists()
+
+
+def _check_members(wanted: Wanted) -> None:
+    approves, responds = wanted.verdict == Verdict.APPROVE, wanted.verdict == Verdict.RESPOND
+    says_why = wanted.reason is not None and wanted.reason.strip()
+    if not (approves or responds or says_why):
+        raise InvalidBody.at("/reason", "Say why: the agent is told.")
+    if responds and wanted.value is UNSET:
+        raise InvalidBody.at("/value", "This member is missing.")
+    if not responds and wanted.value is not UNSET:
+        raise InvalidBody.at("/value", "Only `respond` takes a value.")
+    if not approves and wanted.arguments is not UNSET:
+        raise InvalidBody.at("/arguments", "Only `approve` takes arguments.")
+    if not approves and wanted.hold_seconds is not None:
+        raise InvalidBody.at("/hold_seconds", "Only `approve` can be held.")
+
+
+def _check_hold(case: Case) -> None:
+    held = case.wanted.hold_seconds
+    if held is None:
+        return
+    if case.gate.risk != Risk.LOW:
+        raise InvalidBody.at("/hold_seconds", "Only what is of low risk can be held.")
+    if not 0 <= held <= MAX_HOLD_SECONDS:
+        raise InvalidBody.at("/hold_seconds", f"Must be from 0 to {MAX_HOLD_SECONDS}.")
+
+
+def _check_edit(case: Case, edited: bytes) -> None:
+    """Hold edited arguments to the tool's schema, to policy, and to whom policy asks about them."""
+    gate = case.gate
+    if case.unfilled:
+        told = [(place, "Give this value anew: it was masked.") for place in case.unfilled]
+        raise InvalidArguments(errors=faults(told, "/arguments"))
+    version = catalogue.version(current_tenant_id(), gate.tool_version_id)
+    wrong = catalogue.validator(current_tenant_id(), version.pk).validate(json.loads(edited))
+    if wrong:
+        raise InvalidArguments(errors=faults(wrong, "/arguments"))
+    case.judged = judging.judge(case.work, gate.step, version, edited)
+    if case.judged.verdict == "deny":
+        raise DeniedByPolicy(case.judged.reason)
+    deciders.check(case.principal.id, gate.tool_id, case.work.run, case.approvers)
+
+
+def check_freshness(case: Case) -> None:
+    """Raise BehindTime where an approval is based on a preview that may not be true any more."""
+    until = case.gate.fresh_until
+    approves = case.wanted.verdict == Verdict.APPROVE and case.edited is None
+    if approves and until is not None and until <= case.work.now:
+        raise BehindTime("preview", case.gate)

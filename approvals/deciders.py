@@ -1,0 +1,104 @@
+"""Who may decide a gate, for many people and gates at once: authority, narrowed by its approvers.
+
+The authority function (approvals/authority.py) says who may at all; a rule's approvers are groups
+of which a person must be one, and never widen it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db import connection
+
+from approvals import authority
+from approvals.authority import Refusal, RunFor
+from approvals.errors import NotAnApprover, OwnRequest
+from approvals.models import Assignment
+from config.errors import Problem
+from tenants.models import GroupMember
+
+_PROBLEMS: Final[Mapping[Refusal, type[Problem]]] = {
+    "not-an-approver": NotAnApprover,
+    "own-request": OwnRequest,
+}
+# Row-level security keeps each table inside the session's tenant.
+_ENTITLED: Final = f"""
+    FROM approvals_gate gate
+    JOIN interrupts_run run ON run.id = gate.run_id
+    CROSS JOIN tenants_membership who
+    WHERE gate.id = ANY(%(gates)s) AND who.active
+        AND (cardinality(gate.approvers) = 0 OR EXISTS (
+            SELECT FROM tenants_groupmember belongs
+            JOIN tenants_group named ON named.id = belongs.group_id
+            WHERE belongs.membership_id = who.id AND named.name = ANY(gate.approvers)))
+        AND {
+    authority.refusal_sql(
+        user="who.user_id",
+        tool="gate.tool_id",
+        agent="run.agent_id",
+        requester="run.requested_by_id",
+    )
+} IS NULL"""
+
+
+def refusals(
+    users: Sequence[UUID], tool_id: UUID, run: RunFor, approvers: Sequence[str]
+) -> dict[UUID, Refusal | None]:
+    """Return for each person why they may not decide; None: they may."""
+    found = authority.refusals(users, tool_id, run)
+    if approvers:
+        inside = _members(users, approvers)
+        for user, refusal in found.items():
+            if refusal is None and user not in inside:
+                found[user] = "not-an-approver"
+    return found
+
+
+def check(user: UUID, tool_id: UUID, run: RunFor, approvers: Sequence[str]) -> None:
+    """Raise NotAnApprover or OwnRequest where the person may not decide."""
+    if refusal := refusals([user], tool_id, run, approvers)[user]:
+        raise _PROBLEMS[refusal]
+
+
+def _members(users: Sequence[UUID], groups: Sequence[str]) -> set[UUID]:
+    found = GroupMember.objects.filter(
+        group__name__in=groups, membership__user__in=users, membership__active=True
+    )
+    return set(found.values_list("membership__user_id", flat=True))
+
+
+def entitled(gates: Sequence[UUID], among: Iterable[UUID]) -> Mapping[UUID, set[UUID]]:
+    """Return by gate which of these people may decide it now, in one statement."""
+    found: dict[UUID, set[UUID]] = defaultdict(set)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT gate.id, who.user_id {_ENTITLED} AND who.user_id = ANY(%(among)s)",
+            {"gates": list(gates), "among": list(among)},
+        )
+        for gate, user in cursor.fetchall():
+            found[gate].add(user)
+    return found
+
+
+def assign(gates: Sequence[UUID], now: datetime) -> None:
+    """Put the gates into the inbox of everybody who may decide them now; again adds nobody twice."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO approvals_assignment (id, tenant_id, gate_id, user_id, assigned_at)"
+            " SELECT gen_random_uuid(), gate.tenant_id, gate.id, who.user_id, %(now)s"
+            f" {_ENTITLED} ON CONFLICT DO NOTHING",
+            {"gates": list(gates), "now": now},
+        )
+
+
+def reassign(gates: Sequence[UUID], now: datetime) -> None:
+    """Put open gates into the inboxes they belong in now, and take them out of all others."""
+    assigned = list(Assignment.objects.filter(gate__in=gates))
+    may = entitled(gates, {one.user_id for one in assigned})
+    stale = [one.pk for one in assigned if one.user_id not in may.get(one.gate_id, ())]
+    Assignment.objects.filter(pk__in=stale).delete()
+    assign(gates, now)

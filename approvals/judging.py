@@ -1,0 +1,135 @@
+"""The policy in force, compiled once a version, and what it says of one call.
+
+Publishing a policy raises the tenant's authority version in its own transaction, so the version in
+force is remembered for one authority version, as the catalogue remembers tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import Max
+
+from approvals.models import PolicyStatus, PolicyVersion
+from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy
+from config.memo import Memo
+from interrupts.authorizer import Judgement
+from interrupts.models import Reason, Run, Step, ToolVersion
+from interrupts.work import Work
+from tenants.models import Agent
+from tenants.scope import current_tenant_id
+
+NO_POLICY: Final = 0  # the number of the version in force before the first is published
+_REASONS: Final[Mapping[str, Reason]] = {
+    "risk": Reason.RISK_THRESHOLD,
+    "confidence": Reason.CONFIDENCE_THRESHOLD,
+    "milestone": Reason.MILESTONE,
+}
+
+
+class Policy(NamedTuple):
+    """A published version: its document, and what judges by it."""
+
+    number: int
+    document: Mapping[str, Any]
+    compiled: CompiledPolicy
+
+
+_POLICIES: Memo[Policy] = Memo(512)
+_NUMBERS: Memo[int] = Memo(4096)
+
+
+def number_now() -> int:
+    """Read which version is in force; 0 where none was published."""
+    published = PolicyVersion.objects.filter(status=PolicyStatus.PUBLISHED)
+    return published.aggregate(number=Max("number"))["number"] or NO_POLICY
+
+
+def number_under(authority_version: int) -> int:
+    """Return which version is in force under an authority version that was read under the lock."""
+    # No policy at all is falsy to the memory, and so is read again each time.
+    return _NUMBERS.get((current_tenant_id(), authority_version), number_now)
+
+
+def policy(number: int) -> Policy:
+    return _POLICIES.get((current_tenant_id(), number), lambda: _read(number))
+
+
+def _read(number: int) -> Policy:
+    document: Mapping[str, Any] = {}
+    if number != NO_POLICY:
+        document = PolicyVersion.objects.get(number=number, status=PolicyStatus.PUBLISHED).document
+    return Policy(number, document, compile_policy(document))
+
+
+@lru_cache(maxsize=10_000)
+def _agent_name(tenant: UUID, agent: UUID, authority_version: int) -> str:  # noqa: ARG001
+    return Agent.objects.values_list("name", flat=True).get(pk=agent)
+
+
+def subject(
+    tool: str, version: ToolVersion, arguments: Any, said: Mapping[str, Any], **run: str
+) -> Subject:
+    """Return a call as policy sees it; ``said`` are the agent's own words about it."""
+    return Subject(
+        tool=tool,
+        effect=version.effect,
+        risk=version.risk,
+        arguments=arguments,
+        agent=run["agent"],
+        workflow=run["workflow"],
+        confidence=said.get("confidence"),
+        risk_score=said.get("risk_score"),
+        milestone=said.get("milestone"),
+    )
+
+
+def judge(work: Work, step: Step, version: ToolVersion, arguments: bytes) -> Judgement:
+    """Say what the policy in force says of the step with these arguments, canonical JSON."""
+    run: Run = work.run
+    in_force = policy(number_under(work.authority_version))
+    verdict = in_force.compiled.judge(
+        subject(
+            step.tool_name,
+            version,
+            json.loads(arguments),
+            step.proposal,
+            agent=_agent_name(run.tenant_id, run.agent_id, work.authority_version),
+            workflow=run.workflow,
+        )
+    )
+    return judgement(work, verdict, in_force.number)
+
+
+def judgement(work: Work, verdict: Verdict, number: int) -> Judgement:
+    asks = verdict.verdict == "approve"
+    expires_at = None
+    if asks and verdict.expires_in is not None:
+        expires_at = work.now + timedelta(seconds=verdict.expires_in)
+    triggers = [dict(one) for one in verdict.triggers]
+    return Judgement(
+        verdict=verdict.verdict,
+        rule=verdict.rule,
+        policy_version=number,
+        reason=verdict.reason,
+        interrupt_reason=_reason(verdict.rule, triggers),
+        expires_at=expires_at,
+        on_expiry=(verdict.on_expiry or "reject") if expires_at else None,
+        detail={
+            "triggers": triggers,
+            "quorum": verdict.quorum,
+            "stages": list(verdict.stages),
+            "approvers": list(verdict.approvers),
+        },
+    )
+
+
+def _reason(rule: str, triggers: list[dict[str, Any]]) -> Reason:
+    """By the trigger of the rule that won; one that asks by action or default is a plain approval."""
+    won = next((one["trigger"] for one in triggers if one["rule"] == rule), "default")
+    return _REASONS.get(won, Reason.APPROVAL_REQUIRED)

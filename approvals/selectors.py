@@ -1,0 +1,175 @@
+"""Reads of gates: each a bounded number of statements, whatever the size of the page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, QuerySet
+
+from approvals import deciders
+from approvals.models import (
+    OPEN_GATES,
+    Decision,
+    Gate,
+    PolicyStatus,
+    PolicyVersion,
+    Verdict,
+)
+from interrupts import catalogue
+from interrupts.models import Run, Step, ToolVersion
+from interrupts.selectors import bodies
+from tenants.scope import current_tenant_id
+
+LOOKED_BACK = 200  # earlier gates of a tool that `similar` counts
+
+
+class Similar(NamedTuple):
+    """How this tool's latest gates ended."""
+
+    approved: int = 0
+    rejected: int = 0
+    edited: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GateShown:
+    """A gate with what is shown beside it; ``given`` and ``may_decide`` are as of now."""
+
+    gate: Gate
+    decisions: Sequence[Decision]
+    bodies: Mapping[bytes, Any]
+    given: int
+    may_decide: bool
+    similar: Similar
+
+    @property
+    def version(self) -> ToolVersion:
+        return catalogue.version(current_tenant_id(), self.gate.tool_version_id)
+
+    @property
+    def arguments(self) -> Any:
+        return self.bodies.get(bytes(self.gate.arguments))
+
+
+def gates(agent_id: UUID | None = None) -> QuerySet[Gate]:
+    """Return the tenant's gates, or those of one agent's runs, with what their rendering reads."""
+    found = Gate.objects.select_related("run", "step")
+    return found if agent_id is None else found.filter(run__agent_id=agent_id)
+
+
+def mine(user_id: UUID, *, settled: bool) -> QuerySet[Gate]:
+    """Return the gates that wait for the person; with ``settled``, those they had a say in."""
+    if settled:
+        said = Decision.objects.filter(gate=OuterRef("pk"), user=user_id)
+        return gates().filter(Exists(said))
+    return gates().filter(assignments__user=user_id, state__in=sorted(OPEN_GATES))
+
+
+def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
+    """Add to each gate its decisions, bodies and counts, for a person or (None) an agent."""
+    if not rows:
+        return []
+    decisions = _decisions(rows)
+    named = [gate.arguments for gate in rows]
+    named += [one.edits for of_gate in decisions.values() for one in of_gate if one.edits]
+    found = bodies(named)
+    entitled = _entitled(rows, decisions, viewer)
+    similar = {} if viewer is None else _similar({gate.tool_id for gate in rows})
+    return [
+        GateShown(
+            gate=gate,
+            decisions=decisions.get(gate.pk, ()),
+            bodies=found,
+            given=sum(
+                is_vote(one) and one.user_id in entitled.get(gate.pk, ())
+                for one in decisions.get(gate.pk, ())
+            ),
+            may_decide=viewer is not None and viewer in entitled.get(gate.pk, ()),
+            similar=similar.get(gate.tool_id, Similar()),
+        )
+        for gate in rows
+    ]
+
+
+def shown_gate(gate: Gate, viewer: UUID | None) -> GateShown:
+    return shown_gates([gate], viewer)[0]
+
+
+def is_vote(decision: Decision) -> bool:
+    """Say whether this is an approval that counts, as far as its row says."""
+    return decision.counts and decision.verdict == Verdict.APPROVE
+
+
+def _decisions(rows: Sequence[Gate]) -> Mapping[UUID, list[Decision]]:
+    grouped: dict[UUID, list[Decision]] = defaultdict(list)
+    found = Decision.objects.filter(gate__in=[gate.pk for gate in rows]).select_related("user")
+    for one in found.order_by("id"):
+        grouped[one.gate_id].append(one)
+    return grouped
+
+
+def _entitled(
+    rows: Sequence[Gate], decisions: Mapping[UUID, list[Decision]], viewer: UUID | None
+) -> Mapping[UUID, set[UUID]]:
+    asked = {one.user_id for of_gate in decisions.values() for one in of_gate if is_vote(one)}
+    if viewer is not None:
+        asked.add(viewer)
+    return deciders.entitled([gate.pk for gate in rows], asked) if asked else {}
+
+
+def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
+    """Count how the latest settled gates of these tools ended; an edited one was approved too."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT tool.id,
+                count(*) FILTER (WHERE past.state = 'approved'),
+                count(*) FILTER (WHERE past.state = 'rejected'),
+                count(*) FILTER (WHERE past.state = 'approved' AND EXISTS (
+                    SELECT FROM approvals_decision d
+                    WHERE d.gate_id = past.id AND d.counts AND d.edits IS NOT NULL))
+            FROM unnest(%s::uuid[]) tool(id)
+            CROSS JOIN LATERAL (
+                SELECT g.id, g.state FROM approvals_gate g
+                WHERE g.tool_id = tool.id AND g.tenant_id = %s
+                ORDER BY g.id DESC LIMIT %s
+            ) past
+            GROUP BY tool.id
+            """,
+            [list(tools), current_tenant_id(), LOOKED_BACK],
+        )
+        return {tool: Similar(*counts) for tool, *counts in cursor.fetchall()}
+
+
+def previous_steps(step: Step, limit: int) -> list[Step]:
+    """Return the steps of the run before this one, the latest ``limit``, oldest first."""
+    before = Step.objects.filter(run=step.run_id, position__lt=step.position)
+    return list(before.order_by("-position")[:limit])[::-1]
+
+
+def database_time() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+def tools_of(run: Run) -> list[UUID]:
+    """Return the tools of the run's steps."""
+    return list(Step.objects.filter(run=run).values_list("tool_id", flat=True).distinct())
+
+
+def has_decision(gate_id: UUID, decision_id: UUID) -> bool:
+    return Decision.objects.filter(pk=decision_id, gate=gate_id).exists()
+
+
+def policy_in_force() -> PolicyVersion | None:
+    """Return the policy in force; None where none was published."""
+    published = PolicyVersion.objects.filter(status=PolicyStatus.PUBLISHED)
+    return published.select_related("published_by").order_by("-number").first()

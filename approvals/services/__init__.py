@@ -1,0 +1,1 @@
+"""Use cases of approvals: lock, transition, return; one transaction each."""

@@ -1,0 +1,39 @@
+"""What policy would say of a call, without proposing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals import judging
+from approvals.policy import Verdict
+from config.errors import faults
+from interrupts import catalogue
+from interrupts.errors import InvalidArguments
+from tenants.models import Tenant
+from tenants.principal import Principal
+from tenants.scope import current_tenant_id
+
+
+def check_policy(
+    principal: Principal, *, tool: str, arguments: dict[str, Any], **said: Any
+) -> tuple[Verdict, int]:
+    """Return what policy says of the call, and by which version; nothing is recorded.
+
+    ``said`` are confidence, risk_score, milestone and workflow, each where it is given. Policy
+    alone speaks: no delegation, budget, twin or freeze. Raises UnknownTool, InvalidArguments.
+    """
+    tenant = current_tenant_id()
+    authority = Tenant.objects.values_list("authority_version", flat=True).get(pk=tenant)
+    version = catalogue.current_version(tool, authority)
+    if wrong := catalogue.validator(tenant, version.pk).validate(arguments):
+        raise InvalidArguments(errors=faults(wrong, "/arguments"))
+    in_force = judging.policy(judging.number_under(authority))
+    subject = judging.subject(
+        tool,
+        version,
+        arguments,
+        said,
+        agent=principal.name if principal.is_agent else "",
+        workflow=said.get("workflow", ""),
+    )
+    return in_force.compiled.judge(subject), in_force.number

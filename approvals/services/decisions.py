@@ -1,0 +1,292 @@
+"""Deciding a gate, and taking an approval back before its step has started.
+
+A decision is one transaction: decision, gate, step, interrupt, run and journal, or nothing. What
+time or a change elsewhere has made of the gate is not the person's doing: it is recorded by the
+system in a transaction of its own, and the decision is then looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+
+from approvals import cases, deciders, selectors, transitions
+from approvals.cases import UNSET, BehindTime, Case, Wanted
+from approvals.errors import AlreadyDecided, AlreadyStarted, GatePreparing
+from approvals.models import OPEN_GATES, Decision, Gate, GateState, Verdict
+from approvals.services import gates, preview
+from config import jsontext
+from config.errors import Forbidden, PeopleOnly
+from interrupts import content
+from interrupts.models import InterruptStatus, Resolution, StepStatus
+from interrupts.services import looking
+from interrupts.transitions import holds, steps
+from interrupts.work import locked
+from tenants import idempotency
+from tenants.conditions import ANY_VERSION, IfMatch
+from tenants.idempotency import Answer
+from tenants.principal import Principal
+
+LOOKS: Final = 4  # a decision, and what may have to be brought up to date before it
+_ENDS: Final = {
+    Verdict.REJECT: (GateState.REJECTED, Resolution.RESUME),
+    Verdict.REQUEST_CHANGES: (GateState.CHANGES_REQUESTED, Resolution.REVISE),
+    Verdict.RESPOND: (GateState.RESPONDED, Resolution.RESUME),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The gate after a decision, and whether exactly this had been decided before."""
+
+    gate: Gate
+    decision: Decision
+    replayed: bool
+
+
+Render = Callable[[Decided], Answer]
+
+
+def decide_gate(  # noqa: PLR0913 - a decision has this many members
+    principal: Principal,
+    gate_id: UUID,
+    *,
+    verdict: str,
+    digest: str,
+    arguments: Any = UNSET,
+    value: Any = UNSET,
+    reason: str | None = None,
+    confirmation: str | bool | None = None,
+    hold_seconds: float | None = None,
+    if_match: IfMatch = ANY_VERSION,
+    answer: Render | None = None,
+) -> Decided:
+    """Decide a gate as a person; the same decision of the same person again is the first one.
+
+    Raises PeopleOnly, NotAnApprover, OwnRequest, GateExpired, AlreadyDecided, GatePreparing,
+    DigestMismatch, VersionMismatch, ConfirmationRequired, InvalidBody, InvalidArguments and
+    DeniedByPolicy, in this order. ``answer`` is kept, in the decision's transaction, as the answer
+    of a request that named an idempotency key.
+    """
+    if not principal.is_person:
+        raise PeopleOnly
+    wanted = Wanted(
+        verdict=Verdict(verdict),
+        digest=digest,
+        arguments=arguments,
+        value=value,
+        reason=reason,
+        confirmation=confirmation,
+        hold_seconds=hold_seconds,
+    )
+    run_id = Gate.objects.values_list("run_id", flat=True).get(pk=gate_id)
+    renewed: str | None = None
+    for _ in range(LOOKS):
+        try:
+            with transaction.atomic(durable=not idempotency.holds_transaction()):
+                case = cases.open_case(locked(run_id, principal.actor), gate_id, principal, wanted)
+                return _decide(case, if_match, answer, renewed)
+        except BehindTime as behind:
+            renewed = _bring_up_to_date(behind)
+    raise GatePreparing("The gate changes faster than it can be decided.")
+
+
+def _bring_up_to_date(behind: BehindTime) -> str | None:
+    """Record what the gate has become; return the digest of a preview that is fresh for this."""
+    if behind.by == "preview":
+        return preview.renew_preview(behind.gate.pk)
+    if behind.by == "expiry":
+        looking.look(behind.gate.run_id)
+    else:
+        gates.bring_up_to_date(behind.gate.pk)
+    return None
+
+
+def _decide(case: Case, if_match: IfMatch, answer: Render | None, renewed: str | None) -> Decided:
+    if before := cases.same_decision(case):
+        return Decided(case.gate, before, replayed=True)
+    cases.check_authority(case)
+    cases.check_state(case)
+    if_match.check(case.work.run.state_version)
+    cases.check_content(case)
+    if renewed != case.gate.digest:
+        cases.check_freshness(case)
+    decided = Decided(case.gate, _record(case), replayed=False)
+    case.work.finish()
+    if answer is not None:
+        idempotency.store_answer_within_transaction(*answer(decided))
+    return decided
+
+
+def _record(case: Case) -> Decision:
+    wanted, gate = case.wanted, case.gate
+    _forget_own_vote(case)
+    edits = _take_up(case)
+    value = None
+    if wanted.value is not UNSET:
+        value = content.put(jsontext.canonical(wanted.value), sensitive=case.is_sensitive)
+    decision = Decision.objects.create(
+        gate=gate,
+        user_id=case.principal.id,
+        verdict=wanted.verdict,
+        digest=wanted.digest,
+        approves=gate.arguments_digest,
+        edits=edits,
+        value=value,
+        reason=wanted.reason,
+        policy_version=case.number,
+        at=case.work.now,
+    )
+    case.work.note(
+        "gate.decided",
+        gate=gate.pk,
+        step=gate.step_id,
+        decision=decision.pk,
+        verdict=wanted.verdict,
+        digest=wanted.digest,
+        approves=gate.arguments_digest,
+        edits=edits.hex() if edits else None,
+        policy_version=case.number,
+    )
+    if wanted.verdict == Verdict.APPROVE:
+        _approve(case, decision)
+    else:
+        _end(case, decision)
+    return decision
+
+
+def _forget_own_vote(case: Case) -> None:
+    """A person has one vote on what is shown: the newer takes the older's place."""
+    if any(one.counts and one.user_id == case.principal.id for one in case.decisions):
+        transitions.discount(case.gate, [case.principal.id])
+
+
+def _take_up(case: Case) -> bytes | None:
+    """Write on the gate what the decision makes of it: an edit, and what policy asks for now."""
+    judged = case.judged
+    if judged is None:
+        return None
+    if case.edited is not None:
+        return transitions.edit(case.gate, case.asked, case.edited, judged)
+    if judged.verdict == "approve":
+        transitions.ask_more(case.work, case.gate, judged)
+    return None
+
+
+def _approve(case: Case, decision: Decision) -> None:
+    gate, work, step = case.gate, case.work, case.gate.step
+    if 1 + _votes_before(case) < gate.quorum:
+        if case.edited is not None:
+            transitions.prepare_again(work, gate)
+        return
+    if case.wanted.hold_seconds:
+        step.due_at = work.now + timedelta(seconds=case.wanted.hold_seconds)
+        work.due(step.due_at)
+    transitions.settle(work, gate, GateState.APPROVED)
+    steps.authorize(
+        work,
+        step,
+        by="decision",
+        rule=gate.rule,
+        policy_version=case.number,
+        gate=gate.pk,
+    )
+    _resolve(case, decision, Resolution.RESUME)
+
+
+def _votes_before(case: Case) -> int:
+    """Count the other approvals of what is shown, by people who may still decide."""
+    if case.edited is not None:
+        return 0
+    votes = [
+        one.user_id
+        for one in case.decisions
+        if selectors.is_vote(one) and one.user_id != case.principal.id
+    ]
+    if not votes:
+        return 0
+    gate = case.gate
+    refusals = deciders.refusals(votes, gate.tool_id, case.work.run, case.approvers)
+    lost = [user for user, refusal in refusals.items() if refusal is not None]
+    if lost:
+        transitions.discount(gate, lost)
+    return len(votes) - len(lost)
+
+
+def _end(case: Case, decision: Decision) -> None:
+    """End the gate by one verdict other than ``approve``, whatever its quorum."""
+    wanted, gate, work = case.wanted, case.gate, case.work
+    state, resolution = _ENDS[wanted.verdict]
+    transitions.settle(work, gate, state)
+    if wanted.verdict == Verdict.RESPOND:
+        value = jsontext.canonical(wanted.value)
+        steps.respond(work, gate.step, value, by=case.principal.actor, sensitive=case.is_sensitive)
+    else:
+        rejects = wanted.verdict == Verdict.REJECT
+        status = StepStatus.REJECTED if rejects else StepStatus.REVISED
+        steps.settle_without_running(work, gate.step, status, wanted.reason)
+    _resolve(case, decision, resolution)
+
+
+def _resolve(case: Case, decision: Decision, resolution: Resolution) -> None:
+    interrupt = case.gate.interrupt
+    if interrupt is None or interrupt.status != InterruptStatus.OPEN:
+        return
+    response = {
+        "gate": str(case.gate.pk),
+        "decision": str(decision.pk),
+        "verdict": decision.verdict,
+        "resolution": resolution.value,
+        "note": case.wanted.reason,
+    }
+    holds.resolve(case.work, interrupt, resolution, by=case.principal.actor, response=response)
+
+
+def withdraw_decision(
+    principal: Principal,
+    gate_id: UUID,
+    decision_id: UUID,
+    *,
+    if_match: IfMatch = ANY_VERSION,
+) -> Gate:
+    """Take one's own approval back before the step starts; taken back already, it changes nothing.
+
+    A gate that it had approved asks again, and holds the run again. Raises PeopleOnly, Forbidden
+    (another person's), AlreadyDecided (it does not count any more), AlreadyStarted.
+    """
+    if not principal.is_person:
+        raise PeopleOnly
+    run_id = Gate.objects.values_list("run_id", flat=True).get(pk=gate_id)
+    with transaction.atomic(durable=not idempotency.holds_transaction()):
+        work = locked(run_id, principal.actor)
+        decision = Decision.objects.get(pk=decision_id, gate=gate_id)
+        gate = Gate.objects.select_related("step", "interrupt").get(pk=gate_id)
+        gate.run = gate.step.run = work.run
+        if decision.user_id != principal.id:
+            raise Forbidden("Only who decided takes it back.")
+        if decision.withdrawn_at is not None:
+            return gate
+        _check_withdrawal(gate, decision)
+        if_match.check(work.run.state_version)
+        decision.counts, decision.withdrawn_at = False, work.now
+        decision.save(update_fields=["counts", "withdrawn_at"])
+        work.note("gate.decision_withdrawn", gate=gate.pk, decision=decision.pk)
+        if gate.state == GateState.APPROVED:
+            gates.ask_again(work, gate)
+        work.finish()
+    return gate
+
+
+def _check_withdrawal(gate: Gate, decision: Decision) -> None:
+    if decision.verdict != Verdict.APPROVE:
+        raise AlreadyDecided("Only an approval can be taken back.")
+    if not decision.counts:
+        raise AlreadyDecided("The approval counts no more.")
+    held = gate.state == GateState.APPROVED and gate.step.status == StepStatus.READY
+    if gate.state not in OPEN_GATES and not (held and gate.step.attempts == 0):
+        raise AlreadyStarted

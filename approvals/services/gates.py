@@ -1,0 +1,145 @@
+"""Gates looked at, brought up to date with tool and policy, and asked again."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from approvals import authorizer, judging, selectors, snapshots, transitions
+from approvals.models import OPEN_GATES, Gate, GateState, View
+from approvals.selectors import GateShown
+from interrupts import content
+from interrupts.authorizer import Judgement
+from interrupts.errors import NotYourRun
+from interrupts.models import (
+    Reason,
+    Resolution,
+    ResponseKind,
+    Step,
+    StepStatus,
+    ToolVersion,
+)
+from interrupts.transitions import holds, steps
+from interrupts.transitions.moves import move_step
+from interrupts.work import Work, working
+from tenants.ids import uuid7
+from tenants.journal import SYSTEM
+from tenants.principal import Principal
+
+
+def look_at_gate(principal: Principal, gate_id: UUID) -> GateShown:
+    """Show a gate; that a person was shown it is kept, once for each thing that is shown.
+
+    Raises NotYourRun for another agent's. Nothing else is changed.
+    """
+    gate = selectors.gates().get(pk=gate_id)
+    if principal.is_agent:
+        if gate.run.agent_id != principal.id:
+            raise NotYourRun
+        return selectors.shown_gate(gate, None)
+    shown = selectors.shown_gate(gate, principal.id)
+    _keep_view(shown, principal.id)
+    return shown
+
+
+def _keep_view(shown: GateShown, user_id: UUID) -> None:
+    gate = shown.gate
+    if View.objects.filter(gate=gate, user=user_id, digest=gate.digest).exists():
+        return
+    view = View(
+        gate=gate,
+        user_id=user_id,
+        digest=gate.digest,
+        snapshot=snapshots.snapshot(gate, shown.arguments, shown.version),
+        at=selectors.database_time(),
+    )
+    # Two pages opened at once show one thing.
+    View.objects.bulk_create([view], ignore_conflicts=True)
+
+
+def bring_up_to_date(gate_id: UUID) -> None:
+    """Settle an open gate that tool or policy have left behind: withdrawn, or asked anew.
+
+    A step that policy denies now is denied; a call of an older version of its tool is asked about
+    anew, as a call of the version in force.
+    """
+    run_id = Gate.objects.values_list("run_id", flat=True).get(pk=gate_id)
+    with working(run_id, SYSTEM) as work:
+        gate = Gate.objects.select_related("step", "interrupt").get(pk=gate_id)
+        before = len(work.entries)
+        if gate.state in OPEN_GATES:
+            _bring_up_to_date(work, gate)
+        if len(work.entries) == before:
+            work.state_unchanged()
+
+
+def _bring_up_to_date(work: Work, gate: Gate) -> None:
+    step, body = gate.step, content.get(gate.arguments)
+    version = authorizer.current_version(work, step)
+    if version is None or (why := authorizer.unfit(version, body)):
+        _deny(work, gate, why if version is not None else authorizer.RETIRED)
+        return
+    judged = judging.judge(work, step, version, body)
+    if judged.verdict == "deny":
+        _deny(work, gate, judged.reason)
+    elif version.pk != gate.tool_version_id:
+        _ask_anew(work, gate, version, authorizer.asked_anew(judged, authorizer.NEWER_VERSION))
+    elif gate.policy_version != judged.policy_version and judged.verdict == "approve":
+        transitions.ask_more(work, gate, judged)
+        work.note("gate.updated", gate=gate.pk, policy_version=judged.policy_version)
+
+
+def _deny(work: Work, gate: Gate, why: str | None) -> None:
+    transitions.close(work, gate, GateState.WITHDRAWN, why or "policy denies it")
+    steps.settle_without_running(work, gate.step, StepStatus.DENIED, why)
+    if gate.interrupt is not None and gate.interrupt.resolved_at is None:
+        holds.resolve(work, gate.interrupt, Resolution.RESUME, by=SYSTEM)
+
+
+def _ask_anew(work: Work, gate: Gate, version: ToolVersion, judged: Judgement) -> None:
+    """Open a gate in the place of this one; the interrupt goes on holding the run."""
+    step, interrupt = gate.step, gate.interrupt
+    transitions.close(work, gate, GateState.SUPERSEDED, authorizer.NEWER_VERSION)
+    transitions.adopt(step, version)
+    step.gate = uuid7()
+    step.save(update_fields=["gate"])
+    if interrupt is not None:
+        interrupt.gate = step.gate
+        interrupt.expires_at, interrupt.on_expiry = judged.expires_at, judged.on_expiry
+        interrupt.evidence = {"rule": judged.rule, "policy_version": judged.policy_version}
+        interrupt.save(update_fields=["gate", "expires_at", "on_expiry", "evidence"])
+        work.due(judged.expires_at)
+    transitions.open_gate(work, step, judged, step.gate, interrupt)
+
+
+def ask_again(work: Work, gate: Gate) -> None:
+    """Hold a step again whose approval was taken back before it started."""
+    step = gate.step
+    move_step(step, StepStatus.WAITING)
+    _take_stamp(step)
+    hold = holds.Hold(
+        reason=Reason(gate.interrupt.reason if gate.interrupt else Reason.APPROVAL_REQUIRED),
+        kind=ResponseKind.DECISION,
+        question=f"May {step.tool_name} run as shown?",
+        who=("decider",),
+        step=step.pk,
+        gate=gate.pk,
+        evidence={"rule": gate.rule, "policy_version": gate.policy_version},
+        expires_at=gate.expires_at,
+        on_expiry=gate.on_expiry,
+    )
+    step.held_by, step.interrupt, step.due_at = "gate", hold.id, None
+    step.save(update_fields=[*steps.STAMP, "interrupt", "due_at"])
+    (interrupt,) = holds.open_holds(work, hold)
+    transitions.reopen(work, gate, interrupt)
+
+
+def _take_stamp(step: Step) -> None:
+    step.authorized_by = step.authorized_rule = step.authorized_digest = None
+    step.authorized_gate = step.authorized_tool_version = step.authorized_until = None
+    step.authorized_under = step.authorized_policy_version = None
+
+
+def newest_gate(gate: Gate) -> Gate:
+    """Return the gate that asks about the step now, in the place of a superseded one."""
+    waiting = selectors.gates().filter(step=gate.step_id, state__in=sorted(OPEN_GATES))
+    return waiting.first() or gate

@@ -1,0 +1,302 @@
+"""Gates on a locked run: opened, shown, edited, settled. `move` is the one writer of a state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from approvals import deciders, queue, selectors, snapshots
+from approvals.models import (
+    GATE_MOVES,
+    OPEN_GATES,
+    Assignment,
+    Ceremony,
+    Decision,
+    Gate,
+    GateState,
+    Pattern,
+)
+from approvals.snapshots import Asked
+from interrupts import catalogue, content, effects
+from interrupts.authorizer import Judgement
+from interrupts.errors import IllegalMove
+from interrupts.models import Interrupt, Step, ToolVersion
+from interrupts.services.steps import step_digest
+from interrupts.work import Work
+from tenants.scope import current_tenant_id
+
+PREVIEW_TRIES: Final = 3
+MAX_PREVIEW_SECONDS: Final = 10.0
+SHOWN: Final = [
+    "headline",
+    "consequence",
+    "arguments",
+    "arguments_digest",
+    "digest",
+    "ceremony",
+    "required_confirmation",
+    "preview",
+    "preview_error",
+    "fresh_until",
+]
+REQUIRED: Final = ["rule", "triggers", "policy_version", "quorum", "stages", "approvers"]
+
+
+def move(gate: Gate, to: GateState) -> None:
+    if to not in GATE_MOVES[GateState(gate.state)]:
+        raise IllegalMove(f"A gate that is {gate.state} does not become {to}.")
+    gate.state = to
+
+
+# Opening
+
+
+def open_gate(
+    work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt | None
+) -> Gate:
+    """Ask people about a step that is held: the gate, and who may decide it now.
+
+    Where its tool offers a preview the gate is preparing, and a worker takes it after the commit.
+    """
+    version = catalogue.version(current_tenant_id(), step.tool_version_id)
+    previous = selectors.previous_steps(step, snapshots.MAX_PREVIOUS)
+    offers = _offers(step, version)
+    gate = Gate(
+        id=gate_id,
+        run=work.run,
+        step=step,
+        interrupt=interrupt,
+        tool_id=step.tool_id,
+        tool_version=version,
+        risk=version.risk,
+        effect=version.effect,
+        arguments=step.arguments,
+        why=snapshots.why(work.run, step, [snapshots.previous_step(one) for one in previous]),
+        what_could_go_wrong=snapshots.risks(version, step, undoable=offers.compensate),
+        twin=step.twin,
+        expires_at=judgement.expires_at,
+        on_expiry=judgement.on_expiry,
+        opened_at=work.now,
+    )
+    require(gate, judgement)
+    show(gate, asked_about(gate, json.loads(content.get(step.arguments))))
+    gate.pattern = Pattern.PROPOSE_CONFIRM
+    gate.state = GateState.PENDING
+    if offers.preview:
+        gate.pattern, gate.state = Pattern.PREVIEW, GateState.PREPARING
+        _prepare(work, gate)
+    gate.save(force_insert=True)
+    deciders.assign([gate.pk], work.now)
+    work.note(
+        "gate.opened",
+        gate=gate.pk,
+        step=step.pk,
+        interrupt=interrupt.pk if interrupt else None,
+        digest=gate.digest,
+        rule=gate.rule,
+        policy_version=gate.policy_version,
+        quorum=gate.quorum,
+        expires_at=gate.expires_at,
+    )
+    return gate
+
+
+def _offers(step: Step, version: ToolVersion) -> effects.Offers:
+    return effects.offers_of(
+        version.executor,
+        tool=step.tool_name,
+        preview=version.preview,
+        reconcile=version.reconcile,
+        compensate=version.compensate,
+    )
+
+
+def asked_about(gate: Gate, arguments: Any) -> Asked:
+    """Return what the gate asks about, with these arguments in the place of its own."""
+    version = catalogue.version(current_tenant_id(), gate.tool_version_id)
+    return Asked(gate.step.tool_name, version, arguments)
+
+
+def require(gate: Gate, judgement: Judgement) -> None:
+    """Write on the gate what policy asks for; a larger quorum that was asked for stays."""
+    detail = judgement.detail
+    gate.rule = judgement.rule
+    gate.policy_version = judgement.policy_version
+    gate.triggers = detail.get("triggers") or [_untold(judgement)]
+    gate.stages = detail.get("stages") or []
+    gate.approvers = detail.get("approvers") or []
+    gate.quorum = max(gate.quorum or 1, detail.get("quorum") or 1)
+
+
+def _untold(judgement: Judgement) -> dict[str, str]:
+    explanation = judgement.reason or "A person is asked whatever policy says."
+    return {"rule": judgement.rule, "trigger": "default", "explanation": explanation}
+
+
+def _prepare(work: Work, gate: Gate) -> None:
+    """Have the preview taken; a hint that is lost is sent again once the gate is due."""
+    gate.preview_tries = 0
+    gate.due_at = work.now + queue.GRACE
+    queue.prepare(gate)
+
+
+# What is shown
+
+
+def show(
+    gate: Gate,
+    asked: Asked,
+    *,
+    preview: dict[str, Any] | None = None,
+    error: str | None = None,
+    fresh_until: datetime | None = None,
+) -> None:
+    """Write on the gate what people see, and the digests that their decisions are bound to.
+
+    A preview that could not be taken raises the ceremony by one level.
+    """
+    tenant = current_tenant_id()
+    gate.headline = asked.headline
+    gate.consequence = asked.consequence
+    gate.arguments_digest = snapshots.arguments_digest(asked, tenant)
+    gate.digest = snapshots.what_digest(asked, tenant, preview)
+    ceremony = snapshots.ceremony_of(asked.version)
+    gate.ceremony = snapshots.raised(ceremony) if error is not None else ceremony
+    typed = gate.ceremony == Ceremony.TYPED
+    gate.required_confirmation = asked.confirmation if typed else None
+    gate.preview = preview
+    gate.preview_error = error
+    gate.fresh_until = fresh_until
+
+
+def take_up_preview(work: Work, gate: Gate, asked: Asked, taken: snapshots.Taken) -> bool:
+    """Show what the preview said; return whether what is shown has changed by it.
+
+    Votes for what was shown before a pending gate's preview changed do not count for the new.
+    """
+    before, was = gate.digest, GateState(gate.state)
+    if was == GateState.PREPARING:
+        move(gate, GateState.PENDING)
+    preview = taken.shown
+    if preview is not None:
+        preview = {**preview, "observed_at": snapshots.instant(taken.observed_at)}
+    show(gate, asked, preview=preview, error=taken.error, fresh_until=taken.fresh_until)
+    gate.due_at = None
+    gate.save(update_fields=["state", "due_at", *SHOWN])
+    changed = gate.digest != before
+    if was == GateState.PENDING and changed:
+        discount(gate)
+    work.note(
+        "gate.previewed",
+        gate=gate.pk,
+        digest=gate.digest,
+        failed=taken.error is not None,
+        changed=changed,
+    )
+    return changed
+
+
+def edit(gate: Gate, asked: Asked, body: bytes, judgement: Judgement) -> bytes:
+    """Put edited arguments in the place of those shown, on gate and step; others vote afresh.
+
+    ``body`` is their canonical form; returns its digest in the content. The preview shown was of
+    other arguments and goes.
+    """
+    step = gate.step
+    edits = content.put(body, sensitive=bool(asked.sensitive))
+    gate.arguments = step.arguments = edits
+    step.digest = step_digest(step.tool_name, step.tool_number, body)
+    step.save(update_fields=["arguments", "digest"])
+    require(gate, judgement)
+    show(gate, asked)
+    gate.save(update_fields=[*SHOWN, *REQUIRED])
+    discount(gate)
+    return edits
+
+
+def prepare_again(work: Work, gate: Gate) -> None:
+    """Have an edit's preview taken while decisions are missing, where its tool offers one."""
+    if gate.pattern == Pattern.PREVIEW:
+        move(gate, GateState.PREPARING)
+        _prepare(work, gate)
+        gate.save(update_fields=["state", "due_at", "preview_tries"])
+
+
+def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:
+    """Take up what a newer policy asks for of an open gate, and who is asked by it."""
+    require(gate, judgement)
+    gate.save(update_fields=REQUIRED)
+    deciders.reassign([gate.pk], work.now)
+
+
+# Votes
+
+
+def discount(gate: Gate, users: Iterable[UUID] | None = None) -> None:
+    """Let the votes on the gate (of these people) count no more."""
+    votes = Decision.objects.filter(gate=gate, counts=True)
+    if users is not None:
+        votes = votes.filter(user__in=list(users))
+    votes.update(counts=False)
+
+
+# Settling
+
+
+def settle(work: Work, gate: Gate, to: GateState) -> None:
+    """Make the gate final; nobody is asked any more."""
+    move(gate, to)
+    gate.settled_at, gate.due_at = work.now, None
+    gate.save(update_fields=["state", "settled_at", "due_at"])
+    Assignment.objects.filter(gate=gate).delete()
+
+
+def close(work: Work, gate: Gate, to: GateState, why: str) -> None:
+    """Settle a gate without a verdict: withdrawn, superseded, or expired."""
+    settle(work, gate, to)
+    work.note(f"gate.{to}", gate=gate.pk, step=gate.step_id, why=why)
+
+
+def can_close(gate: Gate, to: GateState) -> bool:
+    """Say whether it is open, or an approval that no longer holds; what is final stays as it is."""
+    if gate.state == GateState.APPROVED:
+        return to == GateState.SUPERSEDED
+    return gate.state in OPEN_GATES
+
+
+def reopen(work: Work, gate: Gate, interrupt: Interrupt) -> None:
+    """Ask again about a gate whose approval was taken back before its step started."""
+    move(gate, GateState.PENDING)
+    gate.interrupt, gate.settled_at = interrupt, None
+    gate.save(update_fields=["state", "interrupt", "settled_at"])
+    deciders.assign([gate.pk], work.now)
+    work.note("gate.reopened", gate=gate.pk, step=gate.step_id, interrupt=interrupt.pk)
+
+
+# A newer version of the tool
+
+
+def adopt(step: Step, version: ToolVersion) -> None:
+    """Make the step a call of another version of its tool."""
+    body = content.get(step.arguments)
+    step.tool_version = version
+    step.tool_number = version.number
+    step.executor = version.executor_kind
+    step.effect = version.effect
+    step.risk = version.risk
+    step.timeout_seconds = version.timeout_seconds
+    step.digest = step_digest(step.tool_name, version.number, body)
+    step.save(
+        update_fields=[
+            "tool_version",
+            "tool_number",
+            "executor",
+            "effect",
+            "risk",
+            "timeout_seconds",
+            "digest",
+        ]
+    )
