@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -12,6 +11,7 @@ from django.contrib.auth.models import Permission
 
 from approvals.authority import PERMISSION
 from approvals.models import TenantPermission, ToolPermission
+from config.globs import matches
 from interrupts.models import Tool
 from tenants.changes import Change, State, record
 from tenants.journal import Actor
@@ -49,19 +49,13 @@ def set_grants(
     return changes
 
 
-def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Return what matches a whole tool name: ``*`` stands for any characters, case counts."""
-    return re.compile(".*".join(re.escape(part) for part in glob.split("*")))
-
-
 def _matched(globs: Iterable[str], tools: Mapping[UUID, str]) -> set[UUID]:
     matched: set[UUID] = set()
     for glob in globs:
         if glob == EVERY_TOOL:
             matched.add(current_tenant_id())
             continue
-        pattern = glob_pattern(glob)
-        matched.update(tool for tool, name in tools.items() if pattern.fullmatch(name))
+        matched.update(tool for tool, name in tools.items() if matches(glob, name))
     return matched
 
 

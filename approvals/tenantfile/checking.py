@@ -10,9 +10,9 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from approvals.policy import validate_policy
-from approvals.services.grants import glob_pattern
 from approvals.tenantfile.reading import label
 from config.errors import pointer
+from config.globs import glob_fault, matches
 from interrupts.declarations import check_tool
 from tenants.api.body import FREE, members, nullable, text
 from tenants.api.checks import Found, compile_check
@@ -31,19 +31,13 @@ NAME: Final = text(
     pattern=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     description="Must be letters, digits and . - _ only.",
 )
-GLOB: Final = text(
-    100,
-    least=1,
-    pattern=r"[A-Za-z0-9._*-]+",
-    description="Must be a tool's name, in which * stands for any characters.",
-)
 MEMBER: Final = members(
     {
         "username": USERNAME,
         "email": text(254, least=3),
         "role": {"type": "string", "enum": [str(role) for role in Role]},
     },
-    {"may_decide": {"type": "array", "items": GLOB, "maxItems": 1000}},
+    {"may_decide": {"type": "array", "items": text(100), "maxItems": 1000}},
 )
 AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME)})
 DOCUMENT: Final = members(
@@ -108,6 +102,9 @@ def _people_faults(document: Document) -> Iterator[Fault]:
             validate_email(member["email"])
         except ValidationError:
             yield pointer("members", index, "email"), "Must be an e-mail address."
+        for place, glob in enumerate(member.get("may_decide", [])):
+            if detail := glob_fault(glob):
+                yield pointer("members", index, "may_decide", place), detail
 
 
 def _group_faults(document: Document) -> Iterator[Fault]:
@@ -194,5 +191,5 @@ def unmatched_globs(document: Document) -> list[str]:
         f"members/{index}/may_decide/{place}: {glob} matches no tool"
         for index, member in enumerate(document.get("members", []))
         for place, glob in enumerate(member.get("may_decide", []))
-        if glob != "*" and not any(glob_pattern(glob).fullmatch(name) for name in names)
+        if glob != "*" and not any(matches(glob, name) for name in names)
     ]
