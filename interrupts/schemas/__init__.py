@@ -4,7 +4,7 @@ A schema may come from an agent and a value from anyone: a schema is checked onc
 registered, and what a validation under it may cost is bounded by its cost table.
 """
 
-from interrupts.schemas.checking import check_response_schema, check_schema
+from interrupts.schemas.checking import check_response_schema, check_schema, is_bounded_pattern
 from interrupts.schemas.outline import declares
 from interrupts.schemas.validator import Validator, validate_value, validator_for
 
@@ -13,6 +13,7 @@ __all__ = [
     "check_response_schema",
     "check_schema",
     "declares",
+    "is_bounded_pattern",
     "validate_value",
     "validator_for",
 ]

@@ -13,6 +13,7 @@ MAX_SCHEMA_BYTES: Final = 64 * 1024
 MAX_PATTERNS: Final = 100
 MAX_PATTERN_CHARACTERS: Final = 1000
 MAX_PATTERN_BYTES: Final = 512 * 1024
+MAX_SMALL_PATTERN_BYTES: Final = 64 * 1024
 MAX_DETAIL: Final = 300
 MAX_WORK: Final = 2_000_000  # subschema evaluations of one validation, well under 1 us each
 SMALL_DEPTH, SMALL_SIZE = 4, 100  # a value that every usable schema affords to check
@@ -53,6 +54,16 @@ def compiled(schema: Any) -> jsonschema_rs.Draft202012Validator:
         mask=MASK,
         pattern_options=jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_BYTES),
     )
+
+
+def is_bounded_pattern(text: str) -> bool:
+    """Say whether a pattern of some other place runs in linear time and little memory."""
+    limit = jsonschema_rs.RegexOptions(size_limit=MAX_SMALL_PATTERN_BYTES)
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": text}, pattern_options=limit)
+    except jsonschema_rs.ValidationError:
+        return False
+    return True
 
 
 def _pattern_faults(shape: Outline) -> Iterator[Fault]:

@@ -1,0 +1,21 @@
+"""The policy of a tenant as pure functions: is it valid, and what does it say of one call."""
+
+from approvals.policy.judging import (
+    DEFAULT,
+    NOBODY,
+    CompiledPolicy,
+    Subject,
+    Verdict,
+    compile_policy,
+)
+from approvals.policy.validation import validate_policy
+
+__all__ = [
+    "DEFAULT",
+    "NOBODY",
+    "CompiledPolicy",
+    "Subject",
+    "Verdict",
+    "compile_policy",
+    "validate_policy",
+]

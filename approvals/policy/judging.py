@@ -1,0 +1,269 @@
+"""What a policy says of one call: the strictest of the rules that match, in any order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from approvals.policy.conditions import Condition, ConditionError, Facts
+from config.globs import matches_any
+
+Kind = Literal["allow", "approve", "deny"]
+
+DEFAULT: Final = "default"
+# The approvers where rules name groups of which none is common: no group has this name.
+NOBODY: Final = "(nobody)"
+MAX_TOOLS_KEPT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A call as policy sees it; the last three are the agent's own words and may be missing."""
+
+    tool: str
+    effect: str
+    risk: str
+    arguments: Any
+    agent: str
+    workflow: str
+    confidence: float | None = None
+    risk_score: float | None = None
+    milestone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the policy says; `quorum` and what follows it belong to `approve`.
+
+    `rule` is the one that decided, `triggers` are all of its kind that matched, by name.
+    `approvers` are groups, of one of which a person must be; none: whoever may decide the tool.
+    """
+
+    verdict: Kind
+    rule: str
+    reason: str | None = None
+    triggers: tuple[Mapping[str, str], ...] = ()
+    quorum: int = 1
+    stages: tuple[Mapping[str, Any], ...] = ()
+    approvers: tuple[str, ...] = ()
+    expires_in: int | None = None
+    on_expiry: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a policy, its condition compiled."""
+
+    name: str
+    trigger: str
+    then: Kind
+    tools: tuple[str, ...] | None
+    condition: Condition | None
+    at_least: float
+    below: float
+    milestones: frozenset[str]
+    reason: str | None
+    quorum: int
+    approvers: tuple[str, ...]
+    expires_in: int | None
+    on_expiry: str | None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the rule says the same of every call of its tools."""
+        return self.trigger == "action" and self.condition is None
+
+    def explanation(self, subject: Subject, facts: Facts) -> str | None:
+        """Return why the rule matches; None: it does not.
+
+        A condition without an answer makes a rule match that allows nothing.
+        """
+        if not self._is_triggered(subject):
+            return None
+        if self.condition is None:
+            return self._words(subject)
+        try:
+            if not self.condition.holds(facts):
+                return None
+        except ConditionError as why:
+            if self.then == "allow":
+                return None
+            told = f"Its condition could not be evaluated ({why}), so the rule counts."
+            return f"{self._words(subject)} {told}"
+        return f"{self._words(subject)} Its condition holds: {self.condition.source}"
+
+    def _is_triggered(self, subject: Subject) -> bool:
+        if self.trigger == "risk":
+            return subject.risk_score is not None and subject.risk_score >= self.at_least
+        if self.trigger == "confidence":
+            return subject.confidence is not None and subject.confidence < self.below
+        if self.trigger == "milestone":
+            return subject.milestone in self.milestones
+        return True
+
+    def _words(self, subject: Subject) -> str:
+        if self.trigger == "risk":
+            return f"The risk score {subject.risk_score} is at least {self.at_least}."
+        if self.trigger == "confidence":
+            return f"The stated confidence {subject.confidence} is below {self.below}."
+        if self.trigger == "milestone":
+            return f"The step is the milestone {subject.milestone}."
+        return f"The policy has a rule for {subject.tool}."
+
+
+_Matched = list[tuple[Rule, str]]
+
+
+@dataclass(slots=True)
+class _Applicable:
+    """The rules that can match calls of one tool, by kind; the verdict where it is always one."""
+
+    deny: list[Rule] = field(default_factory=list)
+    approve: list[Rule] = field(default_factory=list)
+    allow: list[Rule] = field(default_factory=list)
+    fixed: dict[str, Verdict] | None = None  # by effect
+
+
+class CompiledPolicy:
+    """A policy version made ready; it may be kept for as long as the version."""
+
+    __slots__ = ("_by_tool", "_rules")
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules = sorted(rules, key=lambda rule: rule.name)
+        self._by_tool: dict[str, _Applicable] = {}
+
+    def judge(self, subject: Subject) -> Verdict:
+        """Say what the strictest matching rule says: deny over approve over allow.
+
+        Among those that ask, the largest quorum, the shortest expiry and the common approvers
+        count. Where no rule matches, `read` is allowed and everything else asks.
+        """
+        applicable = self._by_tool.get(subject.tool) or self._learn(subject.tool)
+        if applicable.fixed is not None:
+            if (known := applicable.fixed.get(subject.effect)) is None:
+                known = applicable.fixed[subject.effect] = _judge(applicable, subject)
+            return known
+        return _judge(applicable, subject)
+
+    def _learn(self, tool: str) -> _Applicable:
+        found = _Applicable()
+        for rule in self._rules:
+            if rule.tools is None or matches_any(rule.tools, tool):
+                getattr(found, rule.then).append(rule)
+        if all(rule.is_fixed for rule in (*found.deny, *found.approve, *found.allow)):
+            found.fixed = {}
+        if len(self._by_tool) >= MAX_TOOLS_KEPT:
+            self._by_tool.clear()
+        self._by_tool[tool] = found
+        return found
+
+
+def _judge(applicable: _Applicable, subject: Subject) -> Verdict:
+    facts = Facts(
+        arguments=subject.arguments,
+        tool={"name": subject.tool, "effect": subject.effect, "risk": subject.risk},
+        agent={"name": subject.agent},
+        run={"workflow": subject.workflow},
+    )
+    if matched := _matching(applicable.deny, subject, facts):
+        return _denied(matched)
+    if matched := _matching(applicable.approve, subject, facts):
+        return _asked(matched)
+    if matched := _matching(applicable.allow, subject, facts):
+        return Verdict("allow", matched[0][0].name, triggers=_triggers(matched))
+    return _default(subject)
+
+
+def _matching(rules: Sequence[Rule], subject: Subject, facts: Facts) -> _Matched:
+    return [(rule, why) for rule in rules if (why := rule.explanation(subject, facts)) is not None]
+
+
+def _triggers(matched: _Matched) -> tuple[Mapping[str, str], ...]:
+    return tuple(
+        {"rule": rule.name, "trigger": rule.trigger, "explanation": why} for rule, why in matched
+    )
+
+
+def _denied(matched: _Matched) -> Verdict:
+    # One that gives a reason tells the agent more than one that gives none.
+    decided = min((rule for rule, _ in matched), key=lambda rule: (rule.reason is None, rule.name))
+    return Verdict("deny", decided.name, reason=decided.reason, triggers=_triggers(matched))
+
+
+def _asked(matched: _Matched) -> Verdict:
+    rules = [rule for rule, _ in matched]
+    decided = min(rules, key=lambda rule: (-rule.quorum, _expiry(rule), rule.name))
+    expires_in = min(map(_expiry, rules))
+    soonest = {rule.on_expiry for rule in rules if rule.expires_in == expires_in}
+    return Verdict(
+        "approve",
+        decided.name,
+        reason=decided.reason,
+        triggers=_triggers(matched),
+        quorum=decided.quorum,
+        approvers=common_approvers(rules),
+        expires_in=None if expires_in == _NEVER else int(expires_in),
+        on_expiry=None if expires_in == _NEVER else _strictest_end(soonest),
+    )
+
+
+_NEVER: Final = float("inf")
+
+
+def _expiry(rule: Rule) -> float:
+    return _NEVER if rule.expires_in is None else rule.expires_in
+
+
+def _strictest_end(ends: set[str | None]) -> str:
+    return "cancel" if "cancel" in ends else "reject"
+
+
+def common_approvers(rules: Iterable[Rule]) -> tuple[str, ...]:
+    """Return the groups that each rule with approvers names; where there is none, nobody."""
+    named = [frozenset(rule.approvers) for rule in rules if rule.approvers]
+    if not named:
+        return ()
+    return tuple(sorted(frozenset.intersection(*named))) or (NOBODY,)
+
+
+def _default(subject: Subject) -> Verdict:
+    if subject.effect == "read":
+        why = f"No rule matches, and {subject.tool} only reads."
+        return Verdict("allow", DEFAULT, triggers=(_default_trigger(why),))
+    why = f"No rule matches, and {subject.tool} does more than read."
+    return Verdict("approve", DEFAULT, triggers=(_default_trigger(why),))
+
+
+def _default_trigger(why: str) -> Mapping[str, str]:
+    return {"rule": DEFAULT, "trigger": DEFAULT, "explanation": why}
+
+
+def compile_policy(document: Mapping[str, Any]) -> CompiledPolicy:
+    """Make a validated policy document ready.
+
+    A condition that was saved and no longer compiles has no answer from then on: its rule counts
+    where it denies or asks, and never allows.
+    """
+    return CompiledPolicy(parse_rule(rule) for rule in document.get("rules") or ())
+
+
+def parse_rule(rule: Mapping[str, Any]) -> Rule:
+    """Read one validated rule."""
+    condition = rule.get("condition")
+    tools = rule.get("tools")
+    expires_in = rule.get("expires_in")
+    return Rule(
+        name=rule["name"],
+        trigger=rule["trigger"],
+        then=rule["then"],
+        tools=None if tools is None else tuple(tools),
+        condition=None if condition is None else Condition(condition),
+        at_least=rule.get("at_least", 0),
+        below=rule.get("below", 1),
+        milestones=frozenset(rule.get("milestones", ())),
+        reason=rule.get("reason"),
+        quorum=rule.get("quorum", 1),
+        approvers=tuple(rule.get("approvers", ())),
+        expires_in=expires_in,
+        on_expiry=None if expires_in is None else rule.get("on_expiry", "reject"),
+    )

@@ -1,0 +1,309 @@
+"""Whether a policy document can be published: every member known, every rule meaning something.
+
+What this version does not do is refused, never ignored: a policy that reads stricter than it acts
+would be worse than none.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import combinations
+from typing import Any, Final
+
+from approvals.policy.conditions import condition_faults
+from approvals.policy.judging import DEFAULT
+from config.globs import glob_fault, overlap
+from config.jsontext import pointer, value_faults
+
+Fault = tuple[str, str]
+Check = Callable[[Any], Iterator[Fault]]
+
+MAX_RULES: Final = 500
+MAX_ITEMS: Final = 100
+MAX_TEXT: Final = 500
+MAX_NAME: Final = 100
+MAX_QUORUM: Final = 20
+MAX_SECONDS: Final = 366 * 86_400
+# Above it two approvers' lists of a policy are not compared with each other.
+MAX_PAIRS: Final = 20_000
+
+_HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})", re.ASCII)
+_COST: Final = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
+_TRIGGERS: Final = ("action", "risk", "confidence", "milestone")
+_VERDICTS: Final = ("allow", "approve", "deny")
+_LATER: Final = ("stages", "escalate_to", "warn_before", "cool_down")
+_OF_TRIGGER: Final = {"risk": "at_least", "confidence": "below", "milestone": "milestones"}
+_OF_ASKING: Final = ("quorum", "approvers", "expires_in", "on_expiry")
+_RULE_MEMBERS: Final = ("name", "trigger", "then", "tools", "condition", "reason")
+
+
+def validate_policy(
+    document: Any, groups: Mapping[str, Collection[str]] | None = None
+) -> list[Fault]:
+    """Return what is wrong with a policy document, each with its pointer; none: publish it.
+
+    `groups` are the tenant's groups with their members; where they are given, a rule's approvers
+    are groups that exist and hold as many people as the rule's quorum.
+    """
+    if found := value_faults(document):
+        return found
+    return list(_document_faults(document, groups))
+
+
+def _document_faults(
+    document: Any, groups: Mapping[str, Collection[str]] | None
+) -> Iterator[Fault]:
+    checks: dict[str, Check] = {
+        "allowed_hosts": lambda hosts: _list(hosts, _host, "allowed hosts", at_least=0),
+        "rules": lambda rules: _rules(rules, groups),
+        "budgets": lambda budgets: _object(budgets, _BUDGETS),
+        "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
+    }
+    yield from _object(document, checks)
+
+
+def _object(value: Any, checks: Mapping[str, Check]) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        yield "", "An object stands here."
+        return
+    for name, member in value.items():
+        if name in checks:
+            yield from _below(checks[name](member), name)
+        else:
+            yield pointer(name), f"No such member; there are {', '.join(checks)}."
+
+
+def _list(value: Any, check: Check, what: str, *, at_least: int = 1) -> Iterator[Fault]:
+    if not isinstance(value, list) or not at_least <= len(value) <= MAX_ITEMS:
+        yield "", f"A list of {at_least} to {MAX_ITEMS} {what} stands here."
+        return
+    for index, item in enumerate(value):
+        yield from _below(check(item), index)
+        if item in value[:index]:
+            yield pointer(index), "It stands here twice."
+
+
+def _below(found: Iterator[Fault], name: str | int) -> Iterator[Fault]:
+    return ((pointer(name) + place, detail) for place, detail in found)
+
+
+# Rules
+
+
+def _rules(rules: Any, groups: Mapping[str, Collection[str]] | None) -> Iterator[Fault]:
+    if not isinstance(rules, list) or len(rules) > MAX_RULES:
+        yield "", f"A list of at most {MAX_RULES} rules stands here."
+        return
+    names: set[Any] = set()
+    sound: list[tuple[int, dict[str, Any]]] = []
+    for index, rule in enumerate(rules):
+        found = list(_rule(rule, names, groups))
+        yield from _below(iter(found), index)
+        if not found:
+            sound.append((index, rule))
+    yield from _without_common_approvers(sound)
+
+
+def _rule(
+    rule: Any, names: set[Any], groups: Mapping[str, Collection[str]] | None
+) -> Iterator[Fault]:
+    if not isinstance(rule, dict):
+        yield "", "A rule is an object."
+        return
+    own = _own_member(rule.get("trigger"))
+    yield from _members_of_rule(rule, own)
+    yield from _name(rule.get("name"), names)
+    yield from _one_of(rule.get("trigger"), _TRIGGERS, "trigger")
+    yield from _one_of(rule.get("then"), _VERDICTS, "then")
+    if rule.get("then") == "allow" and own:
+        yield "/then", "What an agent says of itself never allows; ask or deny."
+    for member, check in _CHECKS.items():
+        if member in rule:
+            yield from _below(check(rule[member]), member)
+    yield from _expiry(rule)
+    yield from _approvers(rule, groups)
+
+
+def _own_member(trigger: Any) -> str | None:
+    return _OF_TRIGGER.get(trigger) if isinstance(trigger, str) else None
+
+
+def _members_of_rule(rule: dict[str, Any], own: str | None) -> Iterator[Fault]:
+    if own and own not in rule:
+        yield pointer(own), f"A rule with the trigger {rule['trigger']} says {own}."
+    for member in rule:
+        if member in _LATER:
+            yield pointer(member), f"{member} is not supported yet."
+        elif member in _OF_TRIGGER.values() and member != own:
+            yield pointer(member), f"{member} belongs to another trigger."
+        elif member in _OF_ASKING and rule.get("then") != "approve":
+            yield pointer(member), f"{member} belongs to a rule that asks (then: approve)."
+        elif member not in (*_RULE_MEMBERS, *_OF_ASKING, own):
+            yield pointer(member), "A rule has no such member."
+
+
+def _name(name: Any, names: set[Any]) -> Iterator[Fault]:
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+        yield "/name", f"A rule has a name of 1 to {MAX_NAME} visible characters."
+    elif name == DEFAULT:
+        yield "/name", f"{DEFAULT} names what holds where no rule matches."
+    elif name in names:
+        yield "/name", "Another rule has this name."
+    else:
+        names.add(name)
+
+
+def _one_of(value: Any, known: tuple[str, ...], member: str) -> Iterator[Fault]:
+    if value not in known:
+        yield pointer(member), f"{member} is one of {', '.join(known)}."
+
+
+def _glob(value: Any) -> Iterator[Fault]:
+    if detail := glob_fault(value):
+        yield "", detail
+
+
+def _condition(value: Any) -> Iterator[Fault]:
+    yield from (("", detail) for detail in condition_faults(value))
+
+
+def _text(value: Any) -> Iterator[Fault]:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT:
+        yield "", f"A text of 1 to {MAX_TEXT} characters stands here."
+
+
+def _short_text(value: Any) -> Iterator[Fault]:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_NAME:
+        yield "", f"A text of 1 to {MAX_NAME} characters stands here."
+
+
+def _number(value: Any, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+
+
+def _whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _score(value: Any) -> Iterator[Fault]:
+    if not _number(value, 0, 1):
+        yield "", "A number from 0 to 1 stands here."
+
+
+def _bound(value: Any) -> Iterator[Fault]:
+    if not _number(value, 0, 1) or value == 0:
+        yield "", "A number above 0 and up to 1 stands here; nothing is below 0."
+
+
+def _quorum(value: Any) -> Iterator[Fault]:
+    if not _whole(value, 1, MAX_QUORUM):
+        yield "", f"A quorum is a whole number from 1 to {MAX_QUORUM}."
+
+
+def _seconds(value: Any) -> Iterator[Fault]:
+    if not _whole(value, 1, MAX_SECONDS):
+        yield "", f"A whole number of seconds from 1 to {MAX_SECONDS} stands here."
+
+
+def _on_expiry(value: Any) -> Iterator[Fault]:
+    if value == "escalate":
+        yield "", "escalate is not supported yet."
+    elif value == "approve":
+        yield "", "Nothing expires into approval."
+    elif value not in ("reject", "cancel"):
+        yield "", "on_expiry is one of reject, cancel."
+
+
+_CHECKS: Final[Mapping[str, Check]] = {
+    "tools": lambda globs: _list(globs, _glob, "globs"),
+    "condition": _condition,
+    "reason": _text,
+    "at_least": _score,
+    "below": _bound,
+    "milestones": lambda names: _list(names, _short_text, "milestones"),
+    "quorum": _quorum,
+    "approvers": lambda names: _list(names, _short_text, "groups"),
+    "expires_in": _seconds,
+    "on_expiry": _on_expiry,
+}
+
+
+def _expiry(rule: dict[str, Any]) -> Iterator[Fault]:
+    if "on_expiry" in rule and "expires_in" not in rule:
+        yield "/on_expiry", "on_expiry says what happens after expires_in, which is missing."
+
+
+def _approvers(
+    rule: dict[str, Any], groups: Mapping[str, Collection[str]] | None
+) -> Iterator[Fault]:
+    approvers = rule.get("approvers")
+    if groups is None or not isinstance(approvers, list):
+        return
+    unknown = [index for index, name in enumerate(approvers) if _is_unknown(name, groups)]
+    yield from ((pointer("approvers", index), "There is no such group.") for index in unknown)
+    people = {
+        person for name in approvers if not _is_unknown(name, groups) for person in groups[name]
+    }
+    needed = rule.get("quorum", 1)
+    if not unknown and _whole(needed, 1, MAX_QUORUM) and len(people) < needed:
+        yield "/approvers", f"These groups hold {len(people)} people, the quorum is {needed}."
+
+
+def _is_unknown(name: Any, groups: Mapping[str, Collection[str]]) -> bool:
+    return not isinstance(name, str) or name not in groups
+
+
+def _without_common_approvers(rules: list[tuple[int, dict[str, Any]]]) -> Iterator[Fault]:
+    """Two rules that can match one call and name no common group let nobody decide."""
+    narrow = [(index, rule) for index, rule in rules if rule.get("approvers")]
+    for number, ((_, one), (index, other)) in enumerate(combinations(narrow, 2)):
+        if number == MAX_PAIRS:
+            yield "", "Too many rules name approvers."
+            return
+        if set(one["approvers"]).isdisjoint(other["approvers"]) and _can_meet(one, other):
+            detail = f"No group here is one of {one['name']}, which can match the same call."
+            yield pointer(index, "approvers"), detail
+
+
+def _can_meet(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return any(
+        overlap(left, right)
+        for left in one.get("tools", ["*"])
+        for right in other.get("tools", ["*"])
+    )
+
+
+# What stands beside the rules
+
+
+def _host(value: Any) -> Iterator[Fault]:
+    form = _HOST.fullmatch(value) if isinstance(value, str) else None
+    if form is None or not 1 <= int(form[1]) <= 65_535:
+        yield "", "An allowed host is written host:port."
+
+
+def _count(value: Any) -> Iterator[Fault]:
+    if not _whole(value, 0, 2**53 - 1):
+        yield "", "A whole number from 0 stands here."
+
+
+def _duration(value: Any) -> Iterator[Fault]:
+    if not _number(value, 0, 2**53 - 1):
+        yield "", "A number of seconds from 0 stands here."
+
+
+def _cost(value: Any) -> Iterator[Fault]:
+    if not isinstance(value, str) or _COST.fullmatch(value) is None:
+        yield "", 'A cost is a decimal number as text: "50.00".'
+
+
+def _mode(value: Any) -> Iterator[Fault]:
+    if value not in ("off", "suggest", "automatic"):
+        yield "", "mode is one of off, suggest, automatic."
+
+
+_BUDGETS: Final[Mapping[str, Check]] = {
+    "steps": _count,
+    "cost": _cost,
+    "seconds": _duration,
+    "tokens": _count,
+}
