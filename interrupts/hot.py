@@ -82,7 +82,7 @@ def advance(
     key = stream_key(run, current_key_id())
     record = _record(tenant, done) if done is not None else _NOTHING
     parameters = [tenant, run, *key, worker, *record, attempt, epoch, seconds_left]
-    recorded, verdict, more, step, fence, *call = _prepared(ADVANCE, parameters)
+    recorded, verdict, more, step, fence, *call = prepared(ADVANCE, parameters)
     start = None
     if verdict in ("read", "intended"):
         start = Start(step, fence if verdict == "intended" else None, *call)
@@ -110,7 +110,7 @@ def _record(tenant: UUID, done: Done) -> tuple[Any, ...]:
     )
 
 
-def _prepared(statement: str, parameters: list[Any]) -> tuple[Any, ...]:
+def prepared(statement: str, parameters: list[Any]) -> tuple[Any, ...]:
     connection.ensure_connection()
     raw: Any = connection.connection
     raw.prepare_threshold = 0

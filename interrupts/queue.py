@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
 from interrupts.models import Run
+from tenants.scope import current_tenant_id
 
 WORK_RUN = "interrupts.work_run"
 SWEEP = "interrupts.sweep"
@@ -21,8 +22,13 @@ GRACE = timedelta(seconds=2)  # how long a wake may take before the sweep looks 
 
 def wake(run: Run) -> None:
     """Have a worker work the run, after the commit."""
-    tenant, run_id, epoch = str(run.tenant_id), str(run.pk), run.epoch
-    transaction.on_commit(lambda: send(tenant, run_id, epoch))
+    send_after_commit(current_tenant_id(), run.pk, run.epoch)
+
+
+def send_after_commit(tenant_id: UUID, run_id: UUID, epoch: int) -> None:
+    """Send the hint with the commit, or at once where no transaction is open."""
+    names = str(tenant_id), str(run_id), epoch
+    transaction.on_commit(lambda: send(*names))
 
 
 def look_soon(run_ids: Sequence[UUID]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
@@ -13,6 +14,7 @@ from approvals.api import bodies, rendering, shapes
 from approvals.cases import UNSET
 from approvals.errors import AlreadyDecided, DigestMismatch
 from approvals.models import FINAL_GATES, Gate, GateState
+from approvals.selectors import GateShown
 from approvals.services import decisions, gates
 from approvals.services.decisions import Decided
 from interrupts.api.bodies import one_of
@@ -54,10 +56,15 @@ _DECISION_REFUSALS: Final = {
 
 
 def gate_answer(
-    gate: Gate, principal: Principal, status: int = 200, headers: Mapping[str, str] | None = None
+    gate: Gate,
+    principal: Principal,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    shown: GateShown | None = None,
 ) -> Answer:
     """Answer with the gate as this caller is shown it."""
-    shown = selectors.shown_gate(gate, None if principal.is_agent else principal.id)
+    if shown is None:
+        shown = selectors.shown_gate(gate, None if principal.is_agent else principal.id)
     version = etag(gate.run.state_version)
     return answer(rendering.gate(shown, principal), status, {**version, **(headers or {})})
 
@@ -135,7 +142,7 @@ class DecisionsView(TenantView):
         def render(decided: Decided) -> Answer:
             if decided.replayed:
                 return gate_answer(decided.gate, call.principal, headers={REPLAYED: "true"})
-            return gate_answer(decided.gate, call.principal, 201)
+            return gate_answer(decided.gate, call.principal, 201, shown=decided.shown)
 
         body = {"arguments": UNSET, "value": UNSET, **call.body}
         keyed = "HTTP_IDEMPOTENCY_KEY" in call.request.META
@@ -161,7 +168,9 @@ class DecisionsView(TenantView):
 
 def _gate_now(gate_id: UUID, principal: Principal) -> dict[str, Any]:
     gate = gates.newest_gate(selectors.gates().get(pk=gate_id))
-    return rendering.gate(selectors.shown_gate(gate, principal.id), principal)
+    shown = rendering.gate(selectors.shown_gate(gate, principal.id), principal)
+    plain_json: dict[str, Any] = json.loads(answer(shown).body)
+    return plain_json
 
 
 class DecisionView(TenantView):
