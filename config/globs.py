@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, Final
 
 MAX_GLOB: Final = 100
@@ -49,15 +48,12 @@ def matches_any(globs: Iterable[str], name: str) -> bool:
 
 def overlap(one: str, other: str) -> bool:
     """Say whether some name is matched by both globs."""
-
-    @cache
-    def meets(left: str, right: str) -> bool:
-        if not left or not right:
-            return not (left + right).strip("*")
-        if left[0] == "*":
-            return meets(left[1:], right) or meets(left, right[1:])
-        if right[0] == "*":
-            return meets(right, left)
-        return left[0] == right[0] and meets(left[1:], right[1:])
-
-    return meets(one, other)
+    if "*" not in one:
+        return matches(other, one)
+    if "*" not in other:
+        return matches(one, other)
+    # Between what both begin and end with, the stars take the parts of one, then of the other.
+    starts = one.partition("*")[0], other.partition("*")[0]
+    ends = one.rpartition("*")[2], other.rpartition("*")[2]
+    longer_start, longer_end = max(starts, key=len), max(ends, key=len)
+    return all(map(longer_start.startswith, starts)) and all(map(longer_end.endswith, ends))

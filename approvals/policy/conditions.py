@@ -16,7 +16,7 @@ from interrupts.schemas import is_bounded_pattern
 
 MAX_VALUES: Final = 10_000
 # Values read, those of a loop as often as it turns; below 100 ns each, so below 50 ms in all.
-MAX_WORK: Final = 500_000
+MAX_WORK: Final = 300_000
 CHARACTERS_A_VALUE: Final = 16
 
 # The library logs each error of a function; an agent could fill the log with them.

@@ -23,8 +23,7 @@ MAX_TEXT: Final = 500
 MAX_NAME: Final = 100
 MAX_QUORUM: Final = 20
 MAX_SECONDS: Final = 366 * 86_400
-# Above it two approvers' lists of a policy are not compared with each other.
-MAX_PAIRS: Final = 20_000
+MAX_COMPARISONS: Final = 1_000_000
 
 _HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})", re.ASCII)
 _COST: Final = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
@@ -255,21 +254,22 @@ def _is_unknown(name: Any, groups: Mapping[str, Collection[str]]) -> bool:
 def _without_common_approvers(rules: list[tuple[int, dict[str, Any]]]) -> Iterator[Fault]:
     """Two rules that can match one call and name no common group let nobody decide."""
     narrow = [(index, rule) for index, rule in rules if rule.get("approvers")]
-    for number, ((_, one), (index, other)) in enumerate(combinations(narrow, 2)):
-        if number == MAX_PAIRS:
-            yield "", "Too many rules name approvers."
-            return
+    if sum(len(_globs(rule)) for _, rule in narrow) ** 2 > MAX_COMPARISONS:
+        yield "", "The rules with approvers name too many tools."
+        return
+    for (_, one), (index, other) in combinations(narrow, 2):
         if set(one["approvers"]).isdisjoint(other["approvers"]) and _can_meet(one, other):
             detail = f"No group here is one of {one['name']}, which can match the same call."
             yield pointer(index, "approvers"), detail
 
 
+def _globs(rule: dict[str, Any]) -> list[str]:
+    globs: list[str] = rule.get("tools", ["*"])
+    return globs
+
+
 def _can_meet(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return any(
-        overlap(left, right)
-        for left in one.get("tools", ["*"])
-        for right in other.get("tools", ["*"])
-    )
+    return any(overlap(left, right) for left in _globs(one) for right in _globs(other))
 
 
 # What stands beside the rules
