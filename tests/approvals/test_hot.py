@@ -1,0 +1,175 @@
+"""The hot approval writes and shows what the long way does, and leaves the rest to it."""
+
+import json
+import re
+
+import pytest
+from django.db import connection
+
+from approvals import hot
+from approvals.authority import refusal_sql
+from approvals.models import Decision, Gate
+from interrupts.models import Interrupt, Run, Step
+from tenants.models import JournalEntry
+
+UNLIKE = {"id", "run_id", "step_id", "interrupt_id", "gate", "interrupt", "key_scope", "root",
+          "group", "checkpoint", "checkpoint_id", "step", "authorized_gate", "gate_id"}  # fmt: skip
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    """Count which way each decision went, and let a test close the hot one."""
+    taken = []
+    through = hot.approve
+
+    def approve(*given):
+        made = through(*given)
+        taken.append("hot" if made else "long")
+        return made
+
+    monkeypatch.setattr(hot, "approve", approve)
+    return taken
+
+
+def rows_of(gate):
+    """Everything a decision writes, without ids and times."""
+
+    def plain(row):
+        return {
+            name: value
+            for name, value in row.items()
+            if name not in UNLIKE and not re.search("_at$|^at$|hash|_until$", name)
+        }
+
+    run = Run.objects.values().get(pk=gate.run_id)
+    entries = JournalEntry.objects.filter(stream=gate.run_id).order_by("seq")
+    return {
+        "gate": plain(Gate.objects.values().get(pk=gate.pk)),
+        "decision": plain(Decision.objects.values().get(gate=gate)),
+        "step": plain(Step.objects.values().get(pk=gate.step_id)),
+        "interrupt": plain(Interrupt.objects.values().get(pk=gate.interrupt_id))
+        | {"response": None},
+        "run": plain(run),
+        "journal": [
+            (entry.kind, sorted(json.loads(entry.text)["data"])) for entry in entries
+        ],
+    }
+
+
+def masked(shown):
+    """An answer without ids and times."""
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<id>", json.dumps(shown, sort_keys=True))
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", text)
+
+
+CEREMONIES = [
+    ({"risk": "low"}, None),
+    ({"risk": "medium"}, None),
+    ({"risk": "high"}, True),
+    ({"effect": "irreversible", "confirmation": "refund {amount}"}, "refund 20.00"),
+]
+
+
+@pytest.mark.parametrize(("declared", "confirmation"), CEREMONIES)
+def test_the_hot_approval_writes_and_shows_what_the_long_way_does(
+    house, ways, monkeypatch, declared, confirmation
+):
+    house.tool(**declared)
+    body = {"verdict": "approve", "confirmation": confirmation}
+    if confirmation is None:
+        del body["confirmation"]
+
+    def approved():
+        gate = house.ask()
+        house.look(gate, "alice")
+        status, shown, _ = house.request(
+            "alice", "POST", f"/gates/{gate.pk}/decisions", {**body, "digest": gate.digest}
+        )
+        assert status == 201, shown
+        return rows_of(gate), shown
+
+    first, shown_first = approved()
+    assert ways == ["hot"]
+    monkeypatch.setattr(hot, "approve", lambda *_: None)
+    second, shown_second = approved()
+
+    assert first == second
+    for shown in (shown_first, shown_second):
+        shown["similar"] = None  # the second has one more before it
+    assert masked(shown_first) == masked(shown_second)
+
+
+def test_the_hot_approval_wakes_a_worker_and_its_step_runs_once(house, ways):
+    gate = house.ask()
+    house.wakes.clear()
+
+    house.decide("alice", gate)
+
+    assert ways == ["hot"]
+    assert house.work(gate.run_id) == 1
+    assert house.work(gate.run_id) == 0
+
+
+def close_by_digest(house, gate):
+    Gate.objects.filter(pk=gate.pk).update(digest="sha256:other")
+
+
+def close_by_expiry(house, gate):
+    Gate.objects.filter(pk=gate.pk).update(expires_at="2020-01-01T00:00:00Z", on_expiry="reject")
+
+
+def close_by_staleness(house, gate):
+    Gate.objects.filter(pk=gate.pk).update(fresh_until="2020-01-01T00:00:00Z")
+
+
+def close_by_quorum(house, gate):
+    Gate.objects.filter(pk=gate.pk).update(quorum=2)
+
+
+def close_by_policy(house, gate):
+    house.policy({"name": "a", "trigger": "action", "tools": ["x.*"], "then": "allow"})
+
+
+def close_by_tool(house, gate):
+    house.tool()
+
+
+def close_by_grant(house, gate):
+    house.grant("alice")
+
+
+def close_by_unopened(house, gate):
+    Gate.objects.filter(pk=gate.pk).update(ceremony="review")
+
+
+def close_by_child(house, gate):
+    child = house.run()
+    Run.objects.filter(pk=child.pk).update(
+        parent=gate.run_id, root=Run.objects.get(pk=gate.run_id).root, path=[gate.run_id]
+    )
+
+
+@pytest.mark.parametrize(
+    "close",
+    [close_by_digest, close_by_expiry, close_by_staleness, close_by_quorum, close_by_policy,
+     close_by_tool, close_by_grant, close_by_unopened, close_by_child],
+)  # fmt: skip
+def test_what_is_not_plain_is_left_to_the_long_way_unwritten(house, close):
+    gate = house.ask()
+    close(house, gate)
+    before = house.trace(gate)
+
+    made = hot.approve(house.people["alice"], gate.pk, gate.run_id, gate.digest, None)
+
+    assert made is None
+    assert house.trace(gate) == before
+
+
+def test_the_hot_path_asks_the_one_authority_function(house):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT prosrc FROM pg_proc WHERE proname = 'approvals_refusal'")
+        (source,) = cursor.fetchone()
+    asked = refusal_sql(
+        user="p_user", tool="p_tool", agent="p_agent", requester="p_requester"
+    )
+    assert asked in source
