@@ -72,9 +72,10 @@ def test_globs_that_match_one_name_overlap(one: str, other: str, name: str) -> N
 @given(GLOBS, GLOBS)
 def test_globs_that_overlap_match_one_name(one: str, other: str) -> None:
     if overlap(one, other):
-        start = max(one.split("*")[0], other.split("*")[0], key=len)
-        end = max(one.split("*")[-1], other.split("*")[-1], key=len)
-        between = "".join(part for glob in (one, other) for part in glob.split("*")[1:-1])
+        parts = one.split("*"), other.split("*")
+        start = max((first for first, *_ in parts), key=len)
+        end = max((last for *_, last in parts), key=len)
+        between = "".join(part for glob in parts for part in glob[1:-1])
         name = next((glob for glob in (one, other) if "*" not in glob), start + between + end)
         assert matches(one, name)
         assert matches(other, name)
