@@ -199,6 +199,17 @@ def test_refusals_come_in_the_order_that_is_promised(
     assert rows(api.world) == before
 
 
+def test_a_persons_role_is_looked_at_before_the_shape_of_the_body(
+    api: Api, ids: dict[str, str]
+) -> None:
+    before = rows(api.world)
+    for who in ("carol", "vera"):
+        for path in (f"runs/{ids['runs']}/cancel", "freezes"):
+            reply = api(who, "POST", path, {"colour": 1})
+            assert (reply.status, reply.code) == (403, "forbidden")
+    assert rows(api.world) == before
+
+
 def test_a_viewer_changes_nothing(api: Api, ids: dict[str, str]) -> None:
     before = rows(api.world)
     for path in sorted(BODIES):

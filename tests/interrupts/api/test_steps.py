@@ -179,6 +179,35 @@ def test_a_page_of_steps_costs_a_bounded_number_of_statements(api: Api) -> None:
     assert [step["position"] for step in second["results"]] == list(range(51, 61))
 
 
+def test_each_step_of_a_page_shows_its_own_receipts_and_results(api: Api) -> None:
+    run = api.run()
+    path = f"runs/{run['id']}/steps"
+
+    def done(number: int) -> None:
+        step = api.step(run, "local.shell", {"command": f"ls {number}"})
+        grant = api.post("agent", f"steps/{step['id']}/claim", status=200)
+        receipt = {"fence": 1, "outcome": "succeeded", "result": {"files": number}}
+        api.post("agent", f"attempts/{grant['attempt']}/receipt", receipt)
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            api.get("agent", path)
+        return len(queries)
+
+    done(0)
+    one = statements()
+    for number in range(1, 6):
+        done(number)
+    api.step(run)
+    assert statements() == one
+    *worked, waiting = api.get("agent", path)["results"]
+    assert [step["result"] for step in worked] == [{"files": number} for number in range(6)]
+    for step in worked:
+        assert [receipt["result"] for receipt in step["receipts"]] == [step["result"]]
+        assert api.get("agent", f"steps/{step['id']}") == step
+    assert waiting["receipts"] == []
+
+
 def claimed(api: Api, tool: str = "local.shell", **arguments: Any) -> tuple[Any, Any, Any]:
     run = api.run()
     step = api.step(run, tool, arguments or {"command": "ls"})
