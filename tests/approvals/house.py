@@ -154,15 +154,15 @@ class House:
 
     def trace(self, gate: Gate) -> dict[str, Any]:
         """What a refusal must leave as it was."""
-        row, step = fresh(gate), Step.objects.get(pk=gate.step_id)
+        step = Step.objects.get(pk=gate.step_id)
         run = Run.objects.get(pk=gate.run_id)
-        interrupt = Interrupt.objects.get(pk=row.interrupt_id)
+        interrupt = Interrupt.objects.get(pk=gate.interrupt_id)
         return {
             "decisions": list(Decision.objects.order_by("id").values()),
             "gates": Gate.objects.count(),
             "views": View.objects.count(),
             "assignments": Assignment.objects.count(),
-            "gate": {f.attname: getattr(row, f.attname) for f in Gate._meta.fields},
+            "gate": Gate.objects.values().get(pk=gate.pk),
             "step": (step.status, step.digest, step.gate, step.authorized_by, step.reason),
             "interrupt": (interrupt.status, interrupt.resolution, interrupt.gate),
             "run": (run.status, run.state_version, run.epoch, run.journal_seq),
