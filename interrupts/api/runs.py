@@ -71,7 +71,6 @@ class RunsView(TenantView):
         description="A child takes over its parent's requester where it names none.",
         who="agents",
         body=bodies.START_RUN,
-        limit=STATE_LIMIT,
         answers={201: shapes.RUN},
         refusals={"agents-only": 403, **NOT_YOUR_RUN, "run-suspended": 409, "run-ended": 409},
     )

@@ -15,7 +15,7 @@ from config.keys import keyed_digest
 from interrupts import selectors
 from interrupts.api import bodies, rendering, shapes
 from interrupts.api.access import may_see, seen_run
-from interrupts.api.runs import NOT_YOUR_RUN, OF_THE_AGENT, SESSIONS, STATE_LIMIT
+from interrupts.api.runs import NOT_YOUR_RUN, OF_THE_AGENT, SESSIONS
 from interrupts.models import Attempt, Run, Step
 from interrupts.services import attempts as attempt_services
 from interrupts.services import steps as services
@@ -47,7 +47,6 @@ class StepsView(TenantView):
         " step (200), also while the run is suspended or ended.",
         who="agents",
         body=bodies.PROPOSE,
-        limit=STATE_LIMIT,
         answers={201: shapes.PROPOSED, 200: shapes.PROPOSED},
         refusals={
             **SESSIONS,

@@ -388,3 +388,16 @@ def test_waiting_names_the_run_and_the_version_to_wait_past(api: Api) -> None:
     for query in ("wait=61", "wait=x", "wait=-1", "wait=nan", "wait=5&after_version=x"):
         reply = api("agent", "GET", f"{path}?{query}")
         assert (reply.status, reply.code) == (422, "invalid-query")
+
+
+def test_a_state_of_more_than_a_mebibyte_is_put_and_fetched_whole(api: Api) -> None:
+    run = api.run()
+    state = {"format": "f", "version": "1", "data": {"messages": ["hello " * 250_000]}}
+    put = api.post("agent", f"runs/{run['id']}/checkpoints", {"agent_state": state})
+    assert api.get("agent", f"checkpoints/{put['id']}")["agent_state"]["data"] == state["data"]
+    for path, body in (
+        ("runs", {"workflow": "w", "goal": "g", "agent_state": state}),
+        (f"runs/{run['id']}/steps", {"tool": "t", "arguments": {}, "agent_state": state}),
+    ):
+        reply = api("agent", "POST", path, body)
+        assert (reply.status, reply.code) == (413, "body-too-large")
