@@ -374,7 +374,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='step',
-            index=models.Index(fields=['tenant', 'proposed_digest'], name='step_twins'),
+            index=models.Index(fields=['proposed_digest'], name='step_twins'),
         ),
         migrations.AddConstraint(
             model_name='step',

@@ -83,7 +83,9 @@ class Step(TenantOwned):
             models.Index(
                 fields=["key_scope", "key"], condition=Q(key__isnull=False), name="step_key_in_forks"
             ),
-            models.Index(fields=["tenant", "proposed_digest"], name="step_twins"),
+            # Never the tenant first: row-level security asks for it in every statement, and a plan
+            # made before there are statistics would walk through all of the tenant's steps.
+            models.Index(fields=["proposed_digest"], name="step_twins"),
         ]
 
     def __str__(self) -> str:
