@@ -84,6 +84,13 @@ def test_an_unusable_schema_is_refused_with_its_place(schema: Any, place: str) -
     assert [found for found, _ in check_schema(schema)][:1] == [place]
 
 
+@pytest.mark.parametrize("target", ["https://example.com/s", "s.json#/x", "a/$defs/x", "#anchor"])
+def test_nothing_outside_the_schema_is_referred_to(target: str) -> None:
+    schema = object_of(a={"$ref": target}) | {"$defs": {"x": {"$anchor": "anchor"}}}
+    detail = "A reference stays in its schema: it begins with #/."
+    assert check_schema(schema) == [("/properties/a/$ref", detail)]
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -261,6 +268,9 @@ def test_a_value_that_a_schema_multiplies_is_refused_in_bounded_time() -> None:
             value = {"c": value, "d": 1}
         assert validate_value(RECURSIVE, value) != []
     assert time.monotonic() - started < 5
+    assert validate_value(RECURSIVE, value) == [
+        ("", "The value is too large or too deep to be checked against this schema.")
+    ]
 
 
 def test_the_number_of_faults_is_bounded() -> None:
