@@ -1,6 +1,7 @@
 """Paths into arguments: JSON pointers in which `*` stands for every key and index."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 EVERY: Final = "*"
@@ -17,6 +18,7 @@ class Missing:
 MISSING: Final = Missing()
 
 
+@lru_cache(maxsize=4096)
 def parse_pointer(text: str) -> Path:
     """Split an RFC 6901 pointer into its parts; raises `ValueError` saying what is wrong."""
     if not text:
