@@ -1,16 +1,30 @@
 -- Locks a run with its descendants, parents before children, and reads the clock under the lock.
+--
+-- A child that its parent started while this waited for the parent's lock is not among the rows
+-- that the first look found, so the family is locked again until it is no larger than what is held:
+-- whoever has a parent's lock keeps it from starting another.
 CREATE FUNCTION interrupts_lock_family(
     p_tenant uuid, p_run uuid, OUT now_at timestamptz, OUT authority_version bigint
 ) LANGUAGE plpgsql AS $$
+DECLARE
+    v_root uuid;
+    v_locked bigint;
+    v_family bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));
-    PERFORM 1 FROM interrupts_run r
-        WHERE r.root = (SELECT f.root FROM interrupts_run f WHERE f.id = p_run)
-            AND (r.id = p_run OR p_run = ANY (r.path))
-        ORDER BY r.id FOR NO KEY UPDATE;
+    SELECT f.root INTO v_root FROM interrupts_run f WHERE f.id = p_run;
     IF NOT FOUND THEN
         RETURN;
     END IF;
+    LOOP
+        PERFORM 1 FROM interrupts_run r
+            WHERE r.root = v_root AND (r.id = p_run OR p_run = ANY (r.path))
+            ORDER BY r.id FOR NO KEY UPDATE;
+        GET DIAGNOSTICS v_locked = ROW_COUNT;
+        SELECT count(*) INTO v_family FROM interrupts_run r
+            WHERE r.root = v_root AND (r.id = p_run OR p_run = ANY (r.path));
+        EXIT WHEN v_family = v_locked;
+    END LOOP;
     now_at := clock_timestamp();
     SELECT t.authority_version INTO STRICT authority_version FROM tenants_tenant t
         WHERE t.id = p_tenant;
@@ -118,6 +132,7 @@ DECLARE
     v_head bytea;
     v_next integer;
     v_cost numeric := coalesce(p_cost, 0);
+    v_alone boolean := false;  -- nothing else of the run was in flight beside what is recorded
 BEGIN
     PERFORM set_config('abeyance.tenant_id', p_tenant::text, true);
     PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));
@@ -131,8 +146,9 @@ BEGIN
     v_next := r.next_step;
 
     IF p_step IS NOT NULL THEN
-        SELECT o.status, o.fence, o.position INTO STRICT s
+        SELECT o.status, o.fence, o.position, o.parallel INTO STRICT s
             FROM interrupts_step o WHERE o.id = p_step;
+        v_alone := NOT s.parallel;
         -- The long way has everything that is not plain: a stop, a cancel, a late receipt, a
         -- step withdrawn meanwhile, a budget that this cost would exceed.
         IF r.status <> 'running'
@@ -186,12 +202,13 @@ BEGIN
         SELECT t.authority_version, t.freezes > 0 INTO STRICT authority, v_frozen
             FROM tenants_tenant t WHERE t.id = p_tenant;
         -- After a step usually comes the very next one: what was in flight was the one recorded.
-        -- Only at the beginning, and where that one can't start, are the others looked at.
+        -- Only at the beginning, after one of a parallel group, and where that one can't start,
+        -- are the others looked at.
         SELECT o.id, o.effect, o.fence, o.attempts, o.timeout_seconds, o.arguments, o.digest,
                 o.tool_version_id, o.authorized_under, o.authorized_until, o.authorized_digest,
-                o.authorized_tool_version, o.status = 'ready' AND o.executor <> 'agent'
+                o.authorized_tool_version, o.parallel, o.status = 'ready' AND o.executor <> 'agent'
                     AND NOT o.parallel AND o.due_at IS NULL AND NOT v_frozen
-                    AND p_step IS NOT NULL AS plain
+                    AND v_alone AS plain
             INTO s FROM interrupts_step o WHERE o.run_id = p_run AND o.position = v_next;
         IF FOUND AND NOT s.plain THEN
             SELECT * INTO f FROM interrupts_find_startable(
@@ -202,7 +219,7 @@ BEGIN
                 more := f.more;
                 SELECT o.id, o.effect, o.fence, o.attempts, o.timeout_seconds, o.arguments,
                         o.digest, o.tool_version_id, o.authorized_under, o.authorized_until,
-                        o.authorized_digest, o.authorized_tool_version, true AS plain
+                        o.authorized_digest, o.authorized_tool_version, o.parallel, true AS plain
                     INTO STRICT s FROM interrupts_step o WHERE o.id = f.step;
             END IF;
         END IF;
@@ -217,7 +234,9 @@ BEGIN
             ELSIF s.timeout_seconds > p_seconds_left THEN
                 verdict := 'handover';
             ELSE
-                verdict := CASE s.effect WHEN 'read' THEN 'read' ELSE 'intended' END;
+                -- A read of a parallel group is intended too: others start beside it, not it again.
+                verdict := CASE WHEN s.effect = 'read' AND NOT s.parallel
+                    THEN 'read' ELSE 'intended' END;
                 fence := s.fence + 1;
                 tool_version := s.tool_version_id;
                 digest := s.authorized_digest;
