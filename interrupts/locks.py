@@ -11,7 +11,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from interrupts.models import Freeze, Run, RunStatus, StepStatus
+from interrupts.models import Freeze, Run
+from tenants import authority
 from tenants.scope import current_tenant_id
 
 
@@ -31,12 +32,13 @@ def lock_family(run_id: UUID) -> tuple[datetime, int]:
     return now, authority_version
 
 
-def lock_held_back() -> list[UUID]:
-    """Lock the tenant's running runs that have a step ready, in the order of all run locks."""
-    runs = Run.objects.filter(status=RunStatus.RUNNING, steps__status=StepStatus.READY)
-    ids = sorted(set(runs.values_list("pk", flat=True)))
-    locked = Run.objects.select_for_update().filter(pk__in=ids).order_by("pk")
-    return list(locked.values_list("pk", flat=True))
+def lock_out_engine() -> None:
+    """Hold the tenant's drain lock alone till the transaction ends: no run is worked meanwhile."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(%s, hashtext(%s::text))",
+            [authority.DRAIN, str(current_tenant_id())],
+        )
 
 
 def lock_freeze(freeze_id: UUID) -> Freeze:

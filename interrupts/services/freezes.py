@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from config.errors import InvalidBody
 from interrupts import locks
 from interrupts.errors import MayNot
-from interrupts.models import Attempt, Freeze, FreezeScope, Run, Tool
+from interrupts.models import Attempt, Freeze, FreezeScope, Run, RunStatus, StepStatus, Tool
 from interrupts.services.acting import OPERATORS, role_now
 from tenants import authority, idempotency, journal
 from tenants.journal import Entry
@@ -70,10 +70,13 @@ def thaw(principal: Principal, freeze_id: UUID) -> None:
     with transaction.atomic(durable=not idempotency.holds_transaction()):
         if role_now(principal) not in OPERATORS:
             raise MayNot("Operators and admins lift a freeze.")
-        held = locks.lock_held_back()
+        # Nobody who sees the freeze is at work on a run then, or begins before it is lifted: each
+        # run that it holds back is found here.
+        locks.lock_out_engine()
         if locks.lock_freeze(freeze_id).lifted_at is not None:
             return
-        Run.objects.filter(pk__in=held).update(due_at=Now())
+        held = Run.objects.filter(status=RunStatus.RUNNING, steps__status=StepStatus.READY)
+        Run.objects.filter(pk__in=held.values("pk")).update(due_at=Now())
         with connection.cursor() as cursor:
             cursor.execute(
                 "UPDATE interrupts_freeze SET lifted_at = clock_timestamp(), lifted_by = %s"
