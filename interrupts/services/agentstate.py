@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from interrupts.transitions.checkpoints import AgentState
 
 LIMIT = 16 * 1024 * 1024  # bytes of the whole, canonical
 MEMBERS = 100  # characters of format and version
+INDEX = re.compile("0|[1-9][0-9]{0,9}")  # RFC 6901, 4
 
 
 def read(document: dict[str, Any], run: Run | None, *, at: str = "/agent_state") -> AgentState:
@@ -41,10 +43,11 @@ def _grown(document: dict[str, Any], run: Run | None, at: str) -> AgentState:
     append = document.get("append")
     if not isinstance(append, dict) or not all(isinstance(v, list) for v in append.values()):
         raise InvalidBody.at(f"{at}/append", "lists by JSON Pointer are needed")
+    body = jsontext.canonical(append)  # as it is: what is added below may be added to
     whole = state_of(base)
     for place, items in append.items():
         _list_at(whole, place, f"{at}/append/{pointer(place)[1:]}").extend(items)
-    return _state(document, jsontext.canonical(whole), jsontext.canonical(append), base)
+    return _state(document, jsontext.canonical(whole), body, base)
 
 
 def _state(
@@ -86,7 +89,7 @@ def _list_at(value: Any, place: str, at: str) -> list[Any]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and name in value:
             value = value[name]
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+        elif isinstance(value, list) and INDEX.fullmatch(name) and int(name) < len(value):
             value = value[int(name)]
         else:
             raise InvalidBody.at(at, "names nothing in the base's data")
