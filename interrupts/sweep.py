@@ -13,16 +13,21 @@ from collections.abc import Callable
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 from django.utils.module_loading import import_string
 
+from config.errors import Problem
 from interrupts.models import Run
 from interrupts.services import looking
 from tenants.scope import tenant_scope
+from tenants.sealing import SealBroken
 
 LOCK = 7342
 BATCH = 500
 PAUSE_SECONDS = 0.5
+# What a run raises whose rows are damaged, or that the database can't work on now.
+UNWORKABLE = (DatabaseError, InterfaceError, ObjectDoesNotExist, Problem, SealBroken, ValueError)
 logger = logging.getLogger(__name__)
 
 
@@ -62,7 +67,7 @@ def sweep_runs() -> int:
                 looking.look(run_id)
         except Run.DoesNotExist:
             continue
-        except DatabaseError:
+        except UNWORKABLE:
             # One run that can't be looked at must not keep the others waiting; it stays due.
             logger.exception("run %s could not be looked at", run_id)
     return len(due)
