@@ -42,6 +42,8 @@ _WITHOUT_RECEIPT = frozenset(
     }
 )
 _MOST_VERSIONS = 4096
+# What may be large of a run, and is not shown of it beside its steps, interrupts and checkpoints.
+_LARGE = tuple(f"run__{name}" for name in ("goal", "inputs", "labels", "output", "error"))
 NOTHING_KNOWN: Final[Mapping[bytes, Any]] = MappingProxyType({})
 
 
@@ -82,6 +84,11 @@ def runs(agent_id: UUID | None = None) -> QuerySet[Run]:
     return found if agent_id is None else found.filter(agent_id=agent_id)
 
 
+def run_seen(run_id: UUID) -> Run:
+    """Return whose run it is and how far it is; the rest of it is not read."""
+    return Run.objects.only("agent", "status", "state_version", "journal_seq").get(pk=run_id)
+
+
 def shown_runs(rows: Sequence[Run]) -> list[RunShown]:
     """Add to each run its guidance and open interrupts, in two statements at most."""
     guidance = _by_run(
@@ -118,7 +125,7 @@ def _by_run(rows: Iterable[Guidance]) -> dict[UUID, list[Guidance]]:
 
 
 def steps() -> QuerySet[Step]:
-    return Step.objects.select_related("run")
+    return Step.objects.select_related("run").defer(*_LARGE)
 
 
 def shown_steps(
@@ -187,7 +194,7 @@ def sensitive_paths(version_ids: Iterable[UUID]) -> Mapping[UUID, Sequence[str]]
 
 
 def interrupts(agent_id: UUID | None = None) -> QuerySet[Interrupt]:
-    found = Interrupt.objects.select_related("run")
+    found = Interrupt.objects.select_related("run").defer(*_LARGE)
     return found if agent_id is None else found.filter(run__agent_id=agent_id)
 
 
@@ -206,7 +213,7 @@ def checkpoints(run_id: UUID) -> QuerySet[Checkpoint]:
 
 
 def checkpoint(checkpoint_id: UUID) -> Checkpoint:
-    return Checkpoint.objects.select_related("run").get(pk=checkpoint_id)
+    return Checkpoint.objects.select_related("run").defer(*_LARGE).get(pk=checkpoint_id)
 
 
 def tools() -> QuerySet[Tool]:

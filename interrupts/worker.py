@@ -26,11 +26,12 @@ TURN_SECONDS = 20.0  # how long one task works a run
 HARD_LIMIT_SECONDS = 240.0  # when Celery ends the process (settings.CELERY_TASK_TIME_LIMIT)
 MARGIN_SECONDS = 5.0  # for recording, within the hard limit
 DAMAGED = "The stored call is not the one that was authorised; it was not sent."
+HOST_CHARACTERS = 40  # a receipt names its worker in 60, and a host's name may have 64
 logger = logging.getLogger(__name__)
 
 
 def worker_name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
+    return f"{socket.gethostname()[:HOST_CHARACTERS]}:{os.getpid()}"
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ def may_see(principal: Principal, run: Run) -> Run:
 
 def seen_run(principal: Principal, run_id: UUID) -> Run:
     """Return the run that a list is asked of; Run.DoesNotExist, NotYourRun."""
-    return may_see(principal, selectors.runs().get(pk=run_id))
+    return may_see(principal, selectors.run_seen(run_id))
 
 
 def may_read_state(principal: Principal, row: Checkpoint) -> bool:

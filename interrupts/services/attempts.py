@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from config import jsontext
+from config.errors import Forbidden
 from config.keys import keyed_digest
 from interrupts import catalogue
 from interrupts.errors import NotUnknown, ReceiptConflict, StaleClaim
@@ -24,13 +25,15 @@ from tenants.scope import current_tenant_id
 def heartbeat(principal: Principal, attempt_id: UUID, *, fence: int) -> Attempt:
     """Extend the lease of a live attempt, also while its run is suspended or cancelling.
 
-    Raises StaleClaim once it is settled, lapsed or superseded; NotYourRun.
+    Raises StaleClaim once it is settled, lapsed or superseded; NotYourRun, and Forbidden for a call
+    that the service makes.
     """
     run_id = Attempt.objects.values_list("run_id", flat=True).get(pk=attempt_id)
     with working(run_id, principal.actor) as work:
         own_run(principal, work.run)
         work.run.last_seen_at = work.now
         attempt = Attempt.objects.select_related("step").get(pk=attempt_id)
+        _own_claim(principal, attempt)
         over = attempt.lease_expires_at is None or attempt.lease_expires_at <= work.now
         if attempt.settled_at or attempt.lapsed_at or over or attempt.fence != fence:
             raise StaleClaim
@@ -57,7 +60,8 @@ def report(
     """Take the agent's receipt; the same again is the first one (False: nothing is new).
 
     Raises ReceiptConflict where the attempt was settled otherwise (which the journal keeps),
-    StaleClaim for another fence than the attempt's, NotYourRun.
+    StaleClaim for another fence than the attempt's, NotYourRun, Forbidden for a call of the
+    service.
     """
     run_id = Attempt.objects.values_list("run_id", flat=True).get(pk=attempt_id)
     conflict = False
@@ -65,6 +69,7 @@ def report(
         own_run(principal, work.run)
         work.run.last_seen_at = work.now
         attempt = Attempt.objects.get(pk=attempt_id)
+        _own_claim(principal, attempt)
         if attempt.fence != fence:
             raise StaleClaim
         step = Step.objects.get(pk=attempt.step_id)
@@ -78,7 +83,7 @@ def report(
             error=error,
             **_of_tool(step),
         )
-        first = _first_receipt(attempt)
+        first = _own_receipt(attempt)
         if first is not None and _same(first, seen):
             work.state_unchanged()
             return attempt, False
@@ -93,14 +98,30 @@ def report(
     return attempt, True
 
 
+def _own_claim(principal: Principal, attempt: Attempt) -> None:
+    """An agent speaks of what it did itself; of a call of the service it knows nothing."""
+    if attempt.worker != str(principal.actor):
+        raise Forbidden("The service made this call itself.")
+
+
 def _of_tool(step: Step) -> dict[str, Any]:
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
     return {"sensitive": bool(version.sensitive), "on_failure": version.on_failure}
 
 
-def _first_receipt(attempt: Attempt) -> Receipt | None:
-    """The receipt that settled the attempt, else the last that could not."""
-    receipts = list(Receipt.objects.filter(step=attempt.step_id, attempt=attempt.pk))
+def _own_receipt(attempt: Attempt) -> Receipt | None:
+    """The receipt of whoever made the attempt: the one that settles it, else the first.
+
+    What others found out about it is no receipt of its own: whoever made it may still say.
+    """
+    receipts = list(
+        Receipt.objects.filter(
+            step=attempt.step_id,
+            attempt=attempt.pk,
+            source__in=[Source.EXECUTOR, Source.AGENT],
+            evidence=None,
+        )
+    )
     settling = [receipt for receipt in receipts if receipt.outcome != Outcome.UNKNOWN]
     return next(iter(settling or receipts), None)
 
@@ -125,13 +146,17 @@ def reconcile(
     result: Any = None,
     external_id: str | None = None,
 ) -> Step:
-    """Take what the run's agent found out about a step of unknown outcome. Raises NotUnknown."""
+    """Take what the run's agent found out about a call of its own whose outcome is unknown.
+
+    Raises NotUnknown, NotYourRun, and Forbidden for a call that the service made.
+    """
     run_id = Step.objects.values_list("run_id", flat=True).get(pk=step_id)
     with working(run_id, principal.actor) as work:
         own_run(principal, work.run)
         step = Step.objects.get(pk=step_id)
         if step.status != StepStatus.UNKNOWN:
             raise NotUnknown(f"The step is {step.status}.")
+        _own_claim(principal, Attempt.objects.get(step=step, fence=step.fence))
         found_out(
             work,
             step,
@@ -157,6 +182,7 @@ def found_out(
     evidence: str,
     result: Any = None,
     external_id: str | None = None,
+    for_good: bool = False,
 ) -> Receipt:
     """Record a finding about an unknown step: the newest attempt is settled by it."""
     attempt = Attempt.objects.filter(step=step, fence=step.fence).first()
@@ -171,6 +197,7 @@ def found_out(
             result=None if result is None else jsontext.canonical(result),
             external_id=external_id,
             evidence=evidence,
+            for_good=for_good,
             **_of_tool(step),
         ),
     )
@@ -181,10 +208,8 @@ def record_seen(run_id: UUID, step_id: UUID, attempt_id: UUID, seen: Seen, actor
     with working(run_id, actor) as work:
         attempt = Attempt.objects.get(pk=attempt_id)
         step = Step.objects.get(pk=step_id)
-        first = _first_receipt(attempt)
-        if first is not None and first.outcome != Outcome.UNKNOWN:
-            work.state_unchanged()  # settled meanwhile: by its agent, a person or a reconciliation
-            work.note("receipt.late", attempt=attempt.pk, step=step.pk, outcome=seen.outcome)
+        if _own_receipt(attempt) is not None:
+            work.state_unchanged()  # recorded already: this is the same once more
             return
         attempts.record(work, step, attempt, seen)
 

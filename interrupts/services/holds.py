@@ -21,6 +21,7 @@ from interrupts.errors import (
 )
 from interrupts.models import (
     Checkpoint,
+    Executor,
     Guidance,
     InFlight,
     Interrupt,
@@ -45,6 +46,7 @@ from interrupts.services.acting import (
     role_now,
 )
 from interrupts.transitions import checkpoints, holds, runs, steps, wording
+from interrupts.transitions.attempts import recovery_hold
 from interrupts.work import Work
 from tenants.conditions import ANY_VERSION, IfMatch
 from tenants.models import Role
@@ -246,7 +248,17 @@ def _cancel(answer: _Answer) -> None:
     answer.resolve(Resolution.CANCEL)
     if not answer.work.run.ended and answer.work.run.status != "cancelling":
         runs.cancel(answer.work, note=answer.response["note"])
+    _ask_anew(answer)
     answer.work.due(answer.work.now)
+
+
+def _ask_anew(answer: _Answer) -> None:
+    """An outcome that nobody knows is still to be found out before the run can end."""
+    if answer.interrupt.reason != Reason.OUTCOME_UNKNOWN:
+        return
+    step = Step.objects.get(pk=str(answer.interrupt.step))
+    if step.status == StepStatus.UNKNOWN:
+        holds.open_holds(answer.work, recovery_hold(answer.work.run, step, step.error))
 
 
 def _resume(answer: _Answer) -> None:
@@ -290,7 +302,7 @@ def _extend(answer: _Answer) -> None:
     work.ending = False
     if still := runs.over_budget(work.run):
         holds.open_holds(work, runs.budget_hold(work.run, still))
-    proposing.rejudge(work, "budget")
+    proposing.rejudge(work, proposing.held(work, "budget"))
     if work.run.open_interrupts == 0:
         holds.resume(work)
 
@@ -320,6 +332,7 @@ def _recover(answer: _Answer) -> None:
         work,
         step,
         outcome=_FOUND[value["outcome"]],
+        for_good=value["outcome"] == "skip",
         source=Source.PERSON,
         by=answer.principal.actor,
         evidence=value["evidence"],
@@ -333,12 +346,17 @@ def _recover(answer: _Answer) -> None:
 _FOUND = {
     "performed": Outcome.SUCCEEDED,
     "not_performed": Outcome.NOT_PERFORMED,
-    "skip": Outcome.FAILED,
+    "skip": Outcome.NOT_PERFORMED,
 }
 
 
 def _wait_till_it_has_landed(step: Step) -> None:
-    """A person's "not performed" shortens no wait: the call may still land."""
+    """A person's "not performed" shortens no wait: the call may still land.
+
+    What an agent runs itself is not sent: it is the agent that begins it again.
+    """
+    if step.executor == Executor.AGENT:
+        return
     version = catalogue.version(step.tenant_id, step.tool_version_id)
     settle_after = float((version.reconcile or {}).get("settle_after", 10))
     if step.unknown_at is not None:

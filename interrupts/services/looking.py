@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from interrupts import queue
@@ -24,9 +24,6 @@ from interrupts.transitions import attempts, holds, runs, steps, wording
 from interrupts.work import Work, working
 from tenants.journal import SYSTEM
 
-# Where something waits that announces nothing by time, it is looked at again after this.
-PATROL = timedelta(seconds=5)
-
 
 def look(run_id: UUID) -> None:
     """Do what time has made due of a run, and set when it is to be looked at again."""
@@ -35,11 +32,13 @@ def look(run_id: UUID) -> None:
         lapse_leases(work)
         expire(work)
         find_owner_lost(work)
-        release_twins(work)
+        if work.run.status == RunStatus.RUNNING:
+            proposing.release_twins(work)
         runs.finish_cancel(work)
         if len(work.entries) == before:
             work.state_unchanged()
         work.run.due_at = None
+        runs.watch_leases(work)
         if not work.run.ended:
             set_due(work)
 
@@ -109,28 +108,14 @@ def find_owner_lost(work: Work) -> None:
     )
 
 
-def release_twins(work: Work) -> None:
-    """Judge the steps whose twin's outcome is known now, or never will be."""
-    if work.run.status != RunStatus.RUNNING:
-        return
-    held = Step.objects.filter(run=work.run, status=StepStatus.WAITING, held_by="twin")
-    for step in held.order_by("position"):
-        twin = Step.objects.select_related("run").get(pk=str(step.twin))
-        if twin.status != StepStatus.UNKNOWN or twin.run.ended:
-            proposing.rejudge(work, "twin", twin=twin.pk)
-
-
 def set_due(work: Work) -> None:
     """Set the earliest moment at which something of the run is due, and wake what can go on."""
     run = work.run
-    live = Attempt.objects.filter(run=run, settled_at=None, lapsed_at=None)
-    for at in live.values_list("lease_expires_at", flat=True):
-        work.due(at)
     for at in holds.open_of(work).values_list("expires_at", flat=True):
         work.due(at)
     work.due(owner_silent_at(run))
     if run.status == RunStatus.CANCELLING:
-        work.due(work.now + PATROL)
+        work.due(work.now + proposing.PATROL)
     if run.status == RunStatus.RUNNING:
         _set_due_of_steps(work)
 
@@ -138,7 +123,7 @@ def set_due(work: Work) -> None:
 def _set_due_of_steps(work: Work) -> None:
     rows = Step.objects.filter(run=work.run, position__gte=work.run.next_step)
     if rows.filter(status=StepStatus.WAITING, held_by="twin").exists():
-        work.due(work.now + PATROL)
+        work.due(work.now + proposing.PATROL)
     ready = rows.filter(status=StepStatus.READY).exclude(executor=Executor.AGENT)
     starts: list[datetime] = []
     for step in ready.order_by("position"):

@@ -76,11 +76,11 @@ def start_run(
         run.budget = _budget(budget or {}, authorizer().limits(run), mother)
         run.save(force_insert=True)
         work = Work(run, now, principal.actor, authority_version)
+        work.state_unchanged()  # it starts at the first version
         work.note("run.started", workflow=workflow, parent=parent, requested_by=run.requested_by_id)
         if agent_state is not None:
             checkpoints.take(work, agent_state=agentstate.read(agent_state, None))
         work.due(owner_silent_at(run))
-        work.state_unchanged()
         work.finish()
     return run
 
@@ -177,11 +177,10 @@ def report_usage(
         run.usage_seconds += seconds
         if tokens or cost or seconds:
             work.note("usage.reported", tokens=tokens, cost=str(cost), seconds=str(seconds))
-        before = run.status
-        if run.status == RunStatus.RUNNING:
-            runs.check_budget(work)
+        before = run.open_interrupts
+        runs.check_budget(work)
         work.due(owner_silent_at(run))
-        if run.status == before:
+        if run.open_interrupts == before:
             work.state_unchanged()
     return work.run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,7 +28,9 @@ from interrupts.models import (
     Executor,
     Freeze,
     FreezeScope,
+    Interrupt,
     Reason,
+    Resolution,
     Run,
     RunStatus,
     Step,
@@ -45,6 +48,9 @@ from tenants.journal import Actor
 from tenants.principal import Principal
 from tenants.scope import current_tenant_id
 
+# Where something waits that announces nothing by time, it is looked at again after this.
+PATROL = timedelta(seconds=5)
+TWIN = "The same call was made before, and nobody knows whether it was performed."
 # What the agent says of its proposal; kept as its words, trusted in nothing.
 WORDS = ("reasoning", "confidence", "risk_score", "milestone", "failure_modes", "cost", "context")
 
@@ -83,7 +89,8 @@ def propose(
     Returns the steps in the order proposed, and whether any is new: a key that names a step of the
     run (or a succeeded one of the runs it was forked from) gives that step. Checked in the order
     session, key, state. ``single`` says how pointers begin. Raises NotYourRun, StaleSession,
-    StepKeyReused, RunEnded, RunSuspended, UnknownTool, InvalidArguments, InvalidBody.
+    StepKeyReused, RunEnded, RunSuspended, UnknownTool, InvalidArguments (of which the journal tells,
+    and nothing else), InvalidBody.
     """
     drafts = [_draft(index, document) for index, document in enumerate(proposals)]
     with as_agent(principal, run_id, session=session, if_match=if_match) as work:
@@ -96,12 +103,19 @@ def propose(
         if work.run.status == RunStatus.SUSPENDED:
             raise RunSuspended
         versions = {
-            draft.tool: _check_content(work, draft, "" if single else f"/steps/{draft.index}")
+            draft.tool: catalogue.current_version(
+                draft.tool, work.authority_version, at="" if single else f"/steps/{draft.index}"
+            )
             for draft in new
         }
-        made = _record(work, new, versions, parallel=parallel, group=_group(work.run, group))
-        _state(work, new)
-        _judge(work, made)
+        refusal = _refusal(work, new, versions, single=single)
+        if refusal is None:
+            group = _group(work.run, group)
+            made = _record(work, new, versions, parallel=parallel, group=group)
+            _state(work, new)
+            _judge(work, made)
+    if refusal is not None:
+        raise refusal
     fresh = dict(zip((draft.index for draft in new), made, strict=True))
     return [known.get(draft.index) or fresh[draft.index] for draft in drafts], True
 
@@ -151,14 +165,19 @@ def _group(run: Run, group: UUID | None) -> UUID:
     return group or uuid7()
 
 
-def _check_content(work: Work, draft: Draft, at: str) -> ToolVersion:
-    version = catalogue.current_version(draft.tool, work.authority_version, at=at)
-    checker = catalogue.validator(current_tenant_id(), version.pk)
-    if wrong := checker.validate(draft.document["arguments"]):
-        raise InvalidArguments(
-            "The arguments break the tool's schema.", errors=faults(wrong, f"{at}/arguments")
-        )
-    return version
+def _refusal(
+    work: Work, drafts: list[Draft], versions: dict[str, ToolVersion], *, single: bool
+) -> InvalidArguments | None:
+    """Say of the first draft that breaks its tool's schema where it does, and tell the journal."""
+    for draft in drafts:
+        version = versions[draft.tool]
+        checker = catalogue.validator(current_tenant_id(), version.pk)
+        if wrong := checker.validate(draft.document["arguments"]):
+            work.note("proposal.refused", tool=draft.tool, tool_version=version.number)
+            work.state_unchanged()
+            at = "/arguments" if single else f"/steps/{draft.index}/arguments"
+            return InvalidArguments("The arguments break the tool's schema.", errors=faults(wrong, at))
+    return None
 
 
 def _record(
@@ -226,18 +245,29 @@ def _judge(work: Work, made: list[Step]) -> None:
         before = alike.get(step.proposed_digest)
         if before is not None and before.status == StepStatus.REJECTED:
             steps.settle_without_running(work, step, StepStatus.REJECTED, before.reason)
-        elif before is not None:
-            hold(step, "twin", twin=before.pk)
-        else:
-            verdict = judge(work, step)
-            if verdict.verdict != "deny" and not _within_budget(work, step, len(judged)):
+            continue
+        if before is not None:
+            step.twin = before.pk
+            if not before.run.ended:
+                hold(work, step, "twin")
                 continue
+        verdict = judge(work, step)
+        if verdict.verdict == "deny" or _within_budget(work, step, _counting(judged)):
             judged.append((step, verdict))
     steps.apply(work, judged)
 
 
+def _counting(judged: list[tuple[Step, Judgement]]) -> int:
+    """How many of these count as used steps: those that are not denied."""
+    return sum(verdict.verdict != "deny" for _, verdict in judged)
+
+
 def _alike(work: Work, made: list[Step]) -> dict[str, Step]:
-    """Equal calls: rejected in this run, or of unknown outcome in another of the same work."""
+    """Equal calls: rejected in this run, or of unknown outcome in another of the same work.
+
+    A person's refusal in this run comes first, then a twin that is being found out, then one that
+    stays unknown for good.
+    """
     run = work.run
     rows = Step.objects.filter(
         Q(run=run, status=StepStatus.REJECTED)
@@ -245,18 +275,39 @@ def _alike(work: Work, made: list[Step]) -> dict[str, Step]:
         tenant=current_tenant_id(),
         proposed_digest__in=[step.proposed_digest for step in made],
     ).exclude(pk__in=[step.pk for step in made])
-    # A person's refusal in this run comes before a twin elsewhere.
-    return {row.proposed_digest: row for row in sorted(rows, key=lambda row: row.run_id == run.pk)}
+    found = list(rows.select_related("run"))
+    expired = _expired(found)
+    alike = [row for row in found if row.interrupt not in expired]
+    alike.sort(key=lambda row: (row.run_id == run.pk, not row.run.ended))
+    return {row.proposed_digest: row for row in alike}
 
 
-def hold(step: Step, by: str, *, twin: UUID | None = None) -> None:
+def _expired(found: list[Step]) -> set[UUID | None]:
+    """The interrupts that nobody answered in time: what they rejected, no person has refused."""
+    asked = [step.interrupt for step in found if step.interrupt is not None]
+    if not asked:
+        return set()
+    timed_out = Interrupt.objects.filter(pk__in=asked, resolution=Resolution.TIME_OUT)
+    return set(timed_out.values_list("pk", flat=True))
+
+
+def hold(work: Work, step: Step, by: str) -> None:
+    """Have the step wait for the budget, or for its twin, which is looked at from time to time."""
     move_step(step, StepStatus.WAITING)
-    step.held_by, step.twin = by, twin
+    step.held_by = by
     step.save(update_fields=["status", "held_by", "twin"])
+    if by == "twin":
+        work.due(work.now + PATROL)
 
 
 def judge(work: Work, step: Step) -> Judgement:
-    return authorizer().judge(work, step, content.get(step.arguments))
+    """Say what policy says of a proposal; one whose twin stays unknown for good is asked about."""
+    judgement = authorizer().judge(work, step, content.get(step.arguments))
+    if judgement.verdict == "allow" and step.twin is not None:
+        twin = Step.objects.select_related("run").get(pk=step.twin)
+        if twin.status == StepStatus.UNKNOWN and twin.run.ended:
+            return dataclasses.replace(judgement, verdict="approve", reason=TWIN, detail={})
+    return judgement
 
 
 def _within_budget(work: Work, step: Step, more: int) -> bool:
@@ -264,26 +315,44 @@ def _within_budget(work: Work, step: Step, more: int) -> bool:
     exceeded = runs.over_budget(work.run, more_steps=more + 1)
     if not exceeded:
         return True
-    hold(step, "budget")
+    hold(work, step, "budget")
     if not holds.open_of(work).filter(reason=Reason.BUDGET_EXHAUSTED).exists():
         holds.open_holds(work, runs.budget_hold(work.run, exceeded))
     return False
 
 
-def rejudge(work: Work, held_by: str, *, twin: UUID | None = None) -> None:
+def held(work: Work, by: str) -> list[Step]:
+    """The steps that wait for the budget, or for their twins, in order of position."""
+    rows = Step.objects.filter(run=work.run, status=StepStatus.WAITING, held_by=by)
+    return list(rows.order_by("position"))
+
+
+def release_twins(work: Work) -> None:
+    """Judge the steps whose twins' outcomes are known now, or never will be."""
+    waiting = held(work, "twin")
+    alike = _alike(work, waiting) if waiting else {}
+    released = []
+    for step in waiting:
+        twin = alike.get(step.proposed_digest)
+        if twin is not None and twin.status == StepStatus.UNKNOWN:
+            step.twin = twin.pk
+            if not twin.run.ended:
+                continue
+        released.append(step)
+    rejudge(work, released)
+
+
+def rejudge(work: Work, waiting: list[Step]) -> None:
     """Judge again what waited for the budget, or for its twin's outcome."""
-    waiting = Step.objects.filter(run=work.run, status=StepStatus.WAITING, held_by=held_by)
-    if twin is not None:
-        waiting = waiting.filter(twin=twin)
     judged: list[tuple[Step, Judgement]] = []
-    for step in waiting.order_by("position"):
+    for step in waiting:
         verdict = judge(work, step)
-        over = runs.over_budget(work.run, more_steps=len(judged) + 1)
+        over = runs.over_budget(work.run, more_steps=_counting(judged) + 1)
         if verdict.verdict != "deny" and over:
             if step.held_by != "budget":
                 step.held_by = "budget"
-                step.save(update_fields=["held_by"])
-            runs.check_budget(work, more_steps=len(judged) + 1)
+                step.save(update_fields=["held_by", "twin"])
+            runs.check_budget(work, more_steps=_counting(judged) + 1)
             continue
         judged.append((step, verdict))
     steps.apply(work, judged)
@@ -348,8 +417,7 @@ def stamp_is_current(work: Work, step: Step) -> bool:
     return (
         step.authorized_under == work.authority_version
         and (step.authorized_until is None or step.authorized_until > work.now)
-        and step.authorized_digest == step.digest
-        and step.authorized_tool_version == step.tool_version_id
+        and steps.is_call_authorized(step)
     )
 
 

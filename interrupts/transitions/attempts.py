@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from interrupts import content
+from interrupts import catalogue, content
 from interrupts.authorizer import authorizer
 from interrupts.models import (
     Attempt,
@@ -19,6 +19,7 @@ from interrupts.models import (
     Receipt,
     Resolution,
     ResponseKind,
+    Run,
     RunStatus,
     Source,
     Step,
@@ -49,6 +50,7 @@ class Seen:
     retry_after: float | None = None  # seconds
     sensitive: bool = False
     on_failure: str = "tell"
+    for_good: bool = False  # not performed, and not to be sent again
 
 
 def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Receipt:
@@ -68,6 +70,7 @@ def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Recei
         _late_success(work, step, seen, receipt)
     else:
         work.note("receipt.late", receipt=receipt.pk, step=step.pk)
+    runs.check_budget(work)
     return receipt
 
 
@@ -115,7 +118,7 @@ def _settle(
         if not was_unknown:
             become_unknown(work, step, attempt, seen.error)
         return
-    if seen.outcome == Outcome.NOT_PERFORMED:
+    if seen.outcome == Outcome.NOT_PERFORMED and not seen.for_good:
         _not_performed(work, step, seen)
     else:
         _conclude(work, step, seen, receipt)
@@ -124,12 +127,10 @@ def _settle(
     if seen.outcome == Outcome.FAILED and seen.on_failure == "interrupt":
         _ask_about_failure(work, step)
     runs.finish_cancel(work)
-    if work.run.status == RunStatus.RUNNING:
-        runs.check_budget(work)
 
 
 def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
-    """Settle the step as succeeded or failed."""
+    """Settle the step as succeeded or failed; what is skipped failed without being performed."""
     succeeded = seen.outcome == Outcome.SUCCEEDED
     move_step(step, StepStatus.SUCCEEDED if succeeded else StepStatus.FAILED)
     step.outcome = seen.outcome
@@ -145,7 +146,7 @@ def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
 
 def _not_performed(work: Work, step: Step, seen: Seen) -> None:
     """Between two tries nothing is in flight: the step is ready again, or cancelled."""
-    if work.run.status == RunStatus.CANCELLING:
+    if work.run.status == RunStatus.CANCELLING or work.run.ended:
         move_step(step, StepStatus.CANCELLED)
         step.outcome, step.settled_at = Outcome.NOT_PERFORMED, work.now
         _save(step)
@@ -155,7 +156,9 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
     move_step(step, StepStatus.READY)
     step.outcome, step.error, step.unknown_at = Outcome.NOT_PERFORMED, seen.error, None
     if step.executor != Executor.AGENT:
-        step.due_at = work.now + timedelta(seconds=backoff(step.attempts, seen.retry_after))
+        again = work.now + timedelta(seconds=backoff(step.attempts, seen.retry_after))
+        # A call that was lost and may still land is waited out, however short the backoff.
+        step.due_at = max(step.due_at or again, again)
         work.due(step.due_at)
     _save(step)
     work.note("step.retried", step=step.pk, attempts=step.attempts, due_at=step.due_at)
@@ -180,18 +183,20 @@ def become_unknown(work: Work, step: Step, attempt: Attempt | None, why: str | N
     move_step(step, StepStatus.UNKNOWN)
     step.outcome, step.error, step.unknown_at = Outcome.UNKNOWN, why, work.now
     _save(step)
+    work.note("step.unknown", step=step.pk, position=step.position)
     if attempt is not None and attempt.lapsed_at is None:
         attempt.outcome, attempt.lapsed_at = Outcome.UNKNOWN, work.now
         attempt.save(update_fields=["outcome", "lapsed_at"])
-    holds.open_holds(work, recovery_hold(step, why))
+    if not work.run.ended:  # it ended with this in flight: it starts nothing that could be held
+        holds.open_holds(work, recovery_hold(work.run, step, why))
 
 
 def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None) -> None:
     if attempt is not None and attempt.lapsed_at is None and attempt.settled_at is None:
         attempt.outcome, attempt.lapsed_at = Outcome.UNKNOWN, work.now
         attempt.save(update_fields=["outcome", "lapsed_at"])
-    cancelling = work.run.status == RunStatus.CANCELLING
-    if step.attempts < READ_TRIES or cancelling:
+    starts_nothing = work.run.status == RunStatus.CANCELLING or work.run.ended
+    if step.attempts < READ_TRIES or starts_nothing:
         _not_performed(
             work, step, Seen(outcome=Outcome.UNKNOWN, source=Source.EXECUTOR, by="", error=why)
         )
@@ -201,14 +206,17 @@ def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None
     _save(step)
     work.note("step.settled", **steps.told(step))
     steps.settled(work)
+    if catalogue.version(step.tenant_id, step.tool_version_id).on_failure == "interrupt":
+        _ask_about_failure(work, step)
 
 
-def recovery_hold(step: Step, why: str | None) -> holds.Hold:
+def recovery_hold(run: Run, step: Step, why: str | None) -> holds.Hold:
+    cancelling = run.status == RunStatus.CANCELLING
     return holds.Hold(
         reason=Reason.OUTCOME_UNKNOWN,
         kind=ResponseKind.RECOVERY,
         question=wording.OUTCOME_UNKNOWN,
-        allowed=(Resolution.RESUME, Resolution.CANCEL),
+        allowed=(Resolution.RESUME,) if cancelling else (Resolution.RESUME, Resolution.CANCEL),
         schema=recovery_schema(),
         step=step.pk,
         evidence={"seen": why, "attempts": step.attempts, "tool": step.tool_name},
@@ -240,6 +248,8 @@ def _found_out(work: Work, step: Step) -> None:
 
 
 def _ask_about_failure(work: Work, step: Step) -> None:
+    if work.run.ended:
+        return
     holds.open_holds(
         work,
         holds.Hold(
@@ -255,14 +265,15 @@ def _ask_about_failure(work: Work, step: Step) -> None:
 def _late_success(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
     """The step was taken as not performed, or is tried anew: it was performed after all."""
     Attempt.objects.filter(step=step, settled_at=None, lapsed_at=None).update(lapsed_at=work.now)
-    if step.status == StepStatus.WAITING and step.interrupt is not None:
-        interrupt = holds.open_of(work).filter(pk=step.interrupt).first()
-        if interrupt is not None:
-            holds.resolve(work, interrupt, Resolution.RESUME, by=SYSTEM)
-        if step.gate is not None:
-            authorizer().close_gate(work, step.gate, "withdrawn", "it was performed already")
+    if step.status == StepStatus.WAITING and step.gate is not None:
+        authorizer().close_gate(work, step.gate, "withdrawn", "it was performed already")
+    was_unknown = step.status == StepStatus.UNKNOWN
     work.note("receipt.late", receipt=receipt.pk, step=step.pk, status=step.status)
     _conclude(work, step, seen, receipt)
+    for interrupt in holds.open_of(work).filter(step=step.pk):
+        holds.resolve(work, interrupt, Resolution.RESUME, by=SYSTEM)
+    if was_unknown:
+        steps.release_twins(work, step)
     runs.finish_cancel(work)
 
 
@@ -327,5 +338,4 @@ def record_read(work: Work, step: Step, seen: Seen, worker: str) -> None:
     _conclude(work, step, final, receipt)
     if not succeeded and seen.on_failure == "interrupt":
         _ask_about_failure(work, step)
-    if work.run.status == RunStatus.RUNNING:
-        runs.check_budget(work)
+    runs.check_budget(work)

@@ -42,7 +42,7 @@ def take(
         run=run,
         sequence=last.sequence + 1 if last else 1,
         # The one that this work leaves the run at.
-        state_version=run.state_version + 1,
+        state_version=run.state_version + work.counts,
         schema_version=SCHEMA_VERSION,
         status=run.status,
         next_step=run.next_step,

@@ -52,13 +52,17 @@ def open_holds(work: Work, *holds: Hold) -> list[Interrupt]:
     suspending = work.run.status == RunStatus.RUNNING
     if suspending:
         _suspend(work, holds[0].reason)
-    if any(hold.in_flight == InFlight.CANCEL for hold in holds):
+    cancelling = any(hold.in_flight == InFlight.CANCEL for hold in holds)
+    if cancelling:
         _request_cancel(work)
     checkpoint = checkpoints.take(work, pending_gates=_gates_with(work, holds))
     opened = [_open(work, hold, checkpoint.pk) for hold in holds]
-    if suspending:
+    if suspending or cancelling:
         for child in descendants(work, SYSTEM):
-            _suspend_child(child, holds)
+            if cancelling:
+                _request_cancel(child)
+            if suspending:
+                _suspend_child(child)
     return opened
 
 
@@ -114,15 +118,13 @@ def _open(work: Work, hold: Hold, checkpoint: UUID) -> Interrupt:
     return interrupt
 
 
-def _suspend_child(child: Work, holds: tuple[Hold, ...]) -> None:
+def _suspend_child(child: Work) -> None:
     if child.run.status != RunStatus.RUNNING:
         already = open_of(child).filter(reason=Reason.PARENT_INTERRUPTED).exists()
         if already or child.run.status != RunStatus.SUSPENDED:
             return
     else:
         _suspend(child, Reason.PARENT_INTERRUPTED)
-    if any(hold.in_flight == InFlight.CANCEL for hold in holds):
-        _request_cancel(child)
     checkpoint = checkpoints.take(child)
     _open(
         child,

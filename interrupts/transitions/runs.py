@@ -80,6 +80,7 @@ def fail_for_good(work: Work, *, note: str) -> None:
     """End a run of which an outcome cannot be found out: failed, or cancelled where it was being."""
     run = work.run
     work.ending = True
+    unknown = Step.objects.filter(run=run, status=StepStatus.UNKNOWN)
     cancel_children(work, note="its parent ended")
     not_begun = [StepStatus.PROPOSED, StepStatus.WAITING, StepStatus.READY]
     for step in Step.objects.filter(run=run, status__in=not_begun).order_by("position"):
@@ -89,6 +90,16 @@ def fail_for_good(work: Work, *, note: str) -> None:
     cancelling = run.status == RunStatus.CANCELLING
     run.error = {"detail": note}
     end(work, RunStatus.CANCELLED if cancelling else RunStatus.FAILED)
+    watch_leases(work)
+    for step in unknown:
+        steps.release_twins(work, step)
+
+
+def watch_leases(work: Work) -> None:
+    """Have the run looked at when the lease of something in flight is over, also once it ended."""
+    live = Attempt.objects.filter(run=work.run, settled_at=None, lapsed_at=None)
+    for at in live.values_list("lease_expires_at", flat=True):
+        work.due(at)
 
 
 def usage(run: Run) -> dict[str, Decimal]:
@@ -112,7 +123,12 @@ def over_budget(run: Run, *, more_steps: int = 0) -> dict[str, str]:
 
 
 def check_budget(work: Work, *, more_steps: int = 0) -> bool:
-    """Suspend the run once it is over a limit; True where it is within all of them."""
+    """Suspend the run once it is over a limit; True where it is within all of them.
+
+    One that is suspended already is then held by its budget too; one that ends starts nothing.
+    """
+    if work.run.status not in (RunStatus.RUNNING, RunStatus.SUSPENDED):
+        return True
     exceeded = over_budget(work.run, more_steps=more_steps)
     if not exceeded:
         return True
@@ -150,8 +166,3 @@ EXTENSION_SCHEMA: dict[str, Any] = {
         "cost": _DECIMAL,
     },
 }
-
-
-def in_flight(run: Run) -> list[str]:
-    live = Attempt.objects.filter(run=run, settled_at=None, lapsed_at=None)
-    return [str(pk) for pk in live.values_list("pk", flat=True)]

@@ -70,6 +70,14 @@ def stamp(
     )
 
 
+def is_call_authorized(step: Step) -> bool:
+    """Whether the step is the very call, by the very version, that its authorization speaks of."""
+    return (
+        step.authorized_digest == step.digest
+        and step.authorized_tool_version == step.tool_version_id
+    )
+
+
 def authorize(
     work: Work,
     step: Step,
@@ -217,9 +225,13 @@ def apply(work: Work, pairs: list[tuple[Step, Judgement]]) -> None:
 def renew(work: Work, step: Step) -> bool:
     """Ask again about an authorised step whose stamp is stale; True where it may still start.
 
-    It is stamped anew, gated anew (the old gate superseded) or denied.
+    It is stamped anew, gated anew (the old gate superseded) or denied. What was authorised holds
+    for that very call: for another one policy is asked as for a proposal.
     """
+    same_call = is_call_authorized(step)
     judgement = authorizer().reauthorize(work, step, content.get(step.arguments))
+    if judgement is None and not same_call:
+        judgement = authorizer().judge(work, step, content.get(step.arguments))
     if judgement is None:
         stamp(
             work,
