@@ -2,9 +2,11 @@ import os
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 wsgi = get_wsgi_application()
+len(get_resolver().url_patterns)  # loads every view now, in place of at the first request
 
 from config.database import connect_parameters  # noqa: E402 - Django is set up first
 from config.front.application import Front  # noqa: E402

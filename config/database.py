@@ -81,7 +81,7 @@ def make_roles(conninfo: str, *, login: bool, createdb: bool = False) -> None:
     `login` is for the embedded cluster, whose socket only its user reaches. Elsewhere the roles are
     assumed by whoever owns DATABASE_URL. Raises CannotStart where that login may not.
     """
-    with psycopg.connect(conninfo, autocommit=True) as connection:
+    with connected(conninfo) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [MIGRATING])
         try:
             for role, attributes in ROLES.items():
@@ -92,6 +92,14 @@ def make_roles(conninfo: str, *, login: bool, createdb: bool = False) -> None:
                 f"the login of DATABASE_URL may not make the roles {', '.join(ROLES)}"
                 f" ({refusal.diag.message_primary}); let a superuser start the service once"
             ) from refusal
+
+
+def connected(conninfo: str) -> psycopg.Connection:
+    try:
+        return psycopg.connect(conninfo, autocommit=True, connect_timeout=10)
+    except psycopg.OperationalError as fault:
+        reason = str(fault).strip().splitlines()[-1]
+        raise CannotStart(f"can't connect to the database of DATABASE_URL: {reason}") from fault
 
 
 def _make_role(connection: psycopg.Connection, role: str, attributes: str, *, login: bool) -> None:

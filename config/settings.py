@@ -1,8 +1,17 @@
 import os
 
 from config.database import databases
+from config.supervisor.failures import CannotStart
 from config.supervisor.keyfile import load_keys
 from config.supervisor.paths import PROJECT, data_folder
+
+
+def whole_number(name: str, default: int) -> int:
+    text = os.environ.get(name, "")
+    if text and not text.isdecimal():
+        raise CannotStart(f"{name} is a whole number, not {text!r}")
+    return int(text or default)
+
 
 BASE_DIR = PROJECT
 DATA_FOLDER = data_folder(os.environ)
@@ -15,7 +24,7 @@ ABEYANCE_CURRENT_KEY: str = _keys.current
 
 # Where it is reached
 DEBUG = False
-ABEYANCE_PORT = int(os.environ.get("ABEYANCE_PORT", "8765"))
+ABEYANCE_PORT = whole_number("ABEYANCE_PORT", 8765)
 ABEYANCE_HOST = os.environ.get("ABEYANCE_HOST", "127.0.0.1")
 ALLOWED_HOSTS = [
     host.strip()
@@ -27,9 +36,9 @@ ABEYANCE_ALLOWED_HOSTS = [
     pair.strip() for pair in os.environ.get("ABEYANCE_ALLOWED_HOSTS", "").split(",") if pair.strip()
 ]
 ABEYANCE_DEMO = os.environ.get("ABEYANCE_DEMO", "1") != "0"
-ABEYANCE_WORKERS = int(os.environ.get("ABEYANCE_WORKERS", "4"))
+ABEYANCE_WORKERS = whole_number("ABEYANCE_WORKERS", 4)
 # Per web process; each keeps a database connection.
-ABEYANCE_WEB_THREADS = int(os.environ.get("ABEYANCE_WEB_THREADS", "4"))
+ABEYANCE_WEB_THREADS = whole_number("ABEYANCE_WEB_THREADS", 4)
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -153,7 +162,9 @@ CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_FOLDER.beat / "schedule")
 CELERY_TIMEZONE = "UTC"
 # Every worker process sweeps by itself; beat is there in case none gets to it.
-CELERY_BEAT_SCHEDULE = {"sweep": {"task": "interrupts.sweep", "schedule": 5.0, "options": {"expires": 5}}}
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "interrupts.sweep", "schedule": 5.0, "options": {"expires": 5}}
+}
 
 LOGGING = {
     "version": 1,

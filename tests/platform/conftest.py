@@ -1,0 +1,32 @@
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.platform.service import Service
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that other users can reach too, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="abeyance-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """Makes services on a data folder of the test's own, and stops them at its end."""
+    made: list[Service] = []
+
+    def make(data: Path = tmp_path / "data", **options: Any) -> Service:
+        made.append(Service(data, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
