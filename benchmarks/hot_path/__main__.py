@@ -1,0 +1,128 @@
+"""Measure the hot path: commits, writers of one run, spellings of a promise, a withdrawal.
+
+Starts a durable PostgreSQL of its own, migrates it and prints the tables of docs/adr/0001.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks.cluster import Cluster, started, told_settings
+from benchmarks.ours.service import manage
+from benchmarks.processes import figures_of
+from benchmarks.report import say
+from config.database import make_database, make_roles
+from config.supervisor.paths import PROJECT
+
+ROUNDS, COMMITS, TRIES = 5, 200, 20
+COMMITS_OF_A_SPELLING = 400
+WRITERS, COMMITS_EACH = 20, 20
+Rounds = Sequence[Mapping[str, float]]
+
+
+@contextmanager
+def migrated() -> Iterator[dict[str, str]]:
+    """Run a cluster with the service's schema; give the environment of a measuring process."""
+    with started() as cluster:
+        told = ", ".join(f"{name} {value}" for name, value in told_settings().items())
+        say(f"PostgreSQL: {told}")
+        environment = _environment(cluster)
+        make_roles(cluster.conninfo, login=True)
+        make_database(cluster.conninfo)
+        manage(environment, "migrate", "--verbosity", "0")
+        yield environment
+
+
+def _environment(cluster: Cluster) -> dict[str, str]:
+    return cluster.environment(
+        ABEYANCE_DATA_DIR=str(cluster.folder.root),
+        DJANGO_SETTINGS_MODULE="config.settings",
+        PYTHONPATH=str(PROJECT),
+    )
+
+
+def spread(rounds: Rounds, name: str, form: str) -> str:
+    """Return median, least and greatest of a figure over the rounds."""
+    seen = [figures[name] for figures in rounds]
+    low, high = min(seen), max(seen)
+    return f"{statistics.median(seen):{form}} ({low:{form}} to {high:{form}})"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def commits_table(figures: Mapping[str, Rounds]) -> str:
+    """Return what a commit costs in each way."""
+    rows = [
+        [
+            name,
+            spread(rounds, "commits_per_s", ",.0f"),
+            spread(rounds, "cpu_ms", ".2f"),
+            spread(rounds, "wal_bytes", ",.0f"),
+            spread(rounds, "statements", ".0f").split(" ")[0],
+        ]
+        for name, rounds in figures.items()
+    ]
+    return table(["way", "commits/s", "server CPU ms", "WAL bytes", "statements"], rows)
+
+
+def writers_table(figures: Mapping[str, Rounds]) -> str:
+    """Return how writers of one run get on."""
+    rows = [
+        [name, spread(rounds, "commits_per_s", ",.0f"), spread(rounds, "misses", ",.0f")]
+        for name, rounds in figures.items()
+    ]
+    return table(["writers", "commits/s", "misses"], rows)
+
+
+def spelling_table(figures: Mapping[str, Rounds]) -> str:
+    """Return what each spelling costs."""
+    rows = [
+        [name, spread(rounds, "cpu_ms", ".3f"), spread(rounds, "commits_per_s", ",.0f")]
+        for name, rounds in figures.items()
+    ]
+    return table(["promises", "server CPU ms", "commits/s"], rows)
+
+
+def withdrawal_table(figures: Mapping[str, Mapping[str, int]]) -> str:
+    """Return how often an effect was started that no longer was permitted."""
+    rows = [
+        [
+            name,
+            f"{seen['started_after_withdrawal']} of {seen['tries']}",
+            f"{seen['started_after_answer']} of {seen['tries']}",
+        ]
+        for name, seen in figures.items()
+    ]
+    head = ["intent", "started after the withdrawal", "and after it had answered"]
+    return table(head, rows)
+
+
+def main() -> None:
+    """Measure and print the tables."""
+    arguments = argparse.ArgumentParser(prog="benchmarks.hot_path", description=__doc__)
+    arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    rounds = str(arguments.parse_args().rounds)
+    parts: dict[str, tuple[tuple[str, ...], Callable[[Any], str]]] = {
+        "commits": ((rounds, str(COMMITS)), commits_table),
+        "spelling": ((rounds, str(COMMITS_OF_A_SPELLING)), spelling_table),
+        "writers": ((rounds, str(WRITERS), str(COMMITS_EACH)), writers_table),
+        "withdrawn": ((str(TRIES),), withdrawal_table),
+    }
+    with migrated() as environment:
+        for name, (given, told) in parts.items():
+            say(f"measuring {name}; load of the machine {os.getloadavg()[0]:.1f}")
+            module = f"benchmarks.hot_path.{name}"
+            sys.stdout.write(told(figures_of(module, *given, environment=environment)) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
