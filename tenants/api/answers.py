@@ -45,6 +45,7 @@ def replayed(first: Answer) -> Answer:
 
 
 def response(made: Answer) -> HttpResponse:
+    """Return the HTTP response of an answer."""
     status, headers, body = made
     if not body:
         sent = HttpResponse(status=status, headers=dict(headers))

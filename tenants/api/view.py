@@ -89,9 +89,11 @@ class TenantView(APIView):
     def dispatch(self, request: HttpRequest, *_args: Any, **kwargs: Any) -> HttpResponse:
         try:
             with signed_in(request) as principal:
-                return response(self._serve(request, principal, kwargs))
+                made = response(self._serve(request, principal, kwargs))
         except FORESEEN as refusal:
-            return as_problem(refusal)
+            made = as_problem(refusal)
+        made.headers.setdefault("Cache-Control", "no-store")
+        return made
 
     def exists(self, **kwargs: Any) -> bool:
         """Return whether the object that the path names is there, in this tenant."""
