@@ -179,6 +179,15 @@ def test_a_page_of_steps_costs_a_bounded_number_of_statements(api: Api) -> None:
     assert [step["position"] for step in second["results"]] == list(range(51, 61))
 
 
+def test_a_page_does_not_read_what_it_does_not_show(api: Api) -> None:
+    run = api.run(inputs={"text": "x" * 1000})
+    api.step(run, "payments.refund", {"payment": "p-1"})
+    for path in (f"runs/{run['id']}/steps", f"interrupts?run={run['id']}"):
+        with CaptureQueriesContext(connection) as queries:
+            assert len(api.get("vera", path)["results"]) == 1
+        assert not any('"inputs"' in query["sql"] for query in queries.captured_queries)
+
+
 def test_each_step_of_a_page_shows_its_own_receipts_and_results(api: Api) -> None:
     run = api.run()
     path = f"runs/{run['id']}/steps"
