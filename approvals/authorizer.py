@@ -26,7 +26,13 @@ class PolicyAuthorizer:
     """Judges by the tenant's declared policy, and asks people where it says so."""
 
     def judge(self, work: Work, step: Step, arguments: bytes) -> Judgement:
-        """Say what policy says of the step, by the version of its tool that it is a call of."""
+        """Say what policy says of the step, as a call of the version in force of its tool.
+
+        What waited under an older version becomes a call of the newer, or is denied.
+        """
+        taken_up = _adopt_current(work, step, arguments)
+        if taken_up is not None and taken_up.verdict == "deny":
+            return taken_up
         version = catalogue.version(current_tenant_id(), step.tool_version_id)
         return judging.judge(work, step, version, arguments)
 

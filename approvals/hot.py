@@ -22,16 +22,18 @@ from tenants.ids import uuid7
 from tenants.models import User
 from tenants.principal import Principal
 
-_FIELDS = [field.attname for field in Gate._meta.concrete_fields]
-_DECIDED_FIELDS = [field.attname for field in Decision._meta.concrete_fields]
+_GATE = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
+_DECISION = Decision._meta.concrete_fields  # noqa: SLF001 - Django's API
+_FIELDS = [field.attname for field in _GATE]
+_DECIDED_FIELDS = [field.attname for field in _DECISION]
 APPROVE = (
     "SELECT verdict, run, epoch, resumed FROM approvals_approve("
     "%b::uuid, %b::uuid, %b::uuid, %b::text, %b::boolean, %b::text,"
     " %b::uuid, %b::text, %b::bytea, %b::bytea, %b::text)"
 )
 SHOW = f"""
-SELECT {", ".join(f"g.{field.column}" for field in Gate._meta.concrete_fields)},
-    {", ".join(f"d.{field.column}" for field in Decision._meta.concrete_fields)},
+SELECT {", ".join(f"g.{field.column}" for field in _GATE)},
+    {", ".join(f"d.{field.column}" for field in _DECISION)},
     r.state_version, s.tool_name, b.body, b.cipher, past.approved, past.rejected, past.edited
 FROM approvals_gate g
 JOIN approvals_decision d ON d.id = %b::uuid
@@ -62,7 +64,11 @@ class Approved(NamedTuple):
 
 
 def approve(
-    principal: Principal, gate_id: UUID, run_id: UUID, digest: str, confirmation: str | bool | None
+    principal: Principal,
+    gate_id: UUID,
+    run_id: UUID,
+    digest: str,
+    confirmation: str | bool | None,  # noqa: FBT001 - as it was sent
 ) -> Approved | None:
     """Approve a gate where nothing stands in the way; None: nothing is written, go the long way."""
     decision = uuid7()
@@ -105,4 +111,3 @@ def _shown(principal: Principal, gate_id: UUID, decision_id: UUID) -> GateShown:
         may_decide=True,
         similar=Similar(*similar),
     )
-

@@ -138,7 +138,7 @@ def _untold(judgement: Judgement) -> dict[str, str]:
 
 def _prepare(work: Work, gate: Gate) -> None:
     """Have the preview taken; a hint that is lost is sent again once the gate is due."""
-    gate.preview_tries = 0
+    gate.preview_tries, gate.preview_until = 0, None
     gate.due_at = work.now + queue.GRACE
     queue.prepare(gate)
 
@@ -184,8 +184,8 @@ def take_up_preview(work: Work, gate: Gate, asked: Asked, taken: snapshots.Taken
     if preview is not None:
         preview = {**preview, "observed_at": snapshots.instant(taken.observed_at)}
     show(gate, asked, preview=preview, error=taken.error, fresh_until=taken.fresh_until)
-    gate.due_at = None
-    gate.save(update_fields=["state", "due_at", *SHOWN])
+    gate.due_at = gate.preview_until = None
+    gate.save(update_fields=["state", "due_at", "preview_until", *SHOWN])
     changed = gate.digest != before
     if was == GateState.PENDING and changed:
         discount(gate)
@@ -222,7 +222,7 @@ def prepare_again(work: Work, gate: Gate) -> None:
     if gate.pattern == Pattern.PREVIEW:
         move(gate, GateState.PREPARING)
         _prepare(work, gate)
-        gate.save(update_fields=["state", "due_at", "preview_tries"])
+        gate.save(update_fields=["state", "due_at", "preview_tries", "preview_until"])
 
 
 def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:

@@ -82,9 +82,7 @@ class Gate(TenantOwned):
     with them.
     """
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="+", db_constraint=False
-    )
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     step = models.ForeignKey(
         Step, on_delete=models.PROTECT, related_name="gates", db_constraint=False
     )
@@ -127,6 +125,7 @@ class Gate(TenantOwned):
     on_expiry = models.CharField(max_length=8, null=True)
     due_at = models.DateTimeField(null=True)  # when a worker should look at it: preview, expiry
     preview_tries = models.PositiveSmallIntegerField(default=0)
+    preview_until = models.DateTimeField(null=True)  # a worker is taking it, and has till then
     opened_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
 

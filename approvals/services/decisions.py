@@ -123,7 +123,9 @@ def _approve_plainly(
         approved = hot.approve(principal, gate_id, run_id, wanted.digest, wanted.confirmation)
         if approved is None:
             return None
-        decided = Decided(approved.shown.gate, approved.decision, False, approved.shown)
+        decided = Decided(
+            approved.shown.gate, approved.decision, replayed=False, shown=approved.shown
+        )
         if answer is not None:
             idempotency.store_answer_within_transaction(*answer(decided))
         queue.send_after_commit(approved.tenant, approved.run, approved.epoch)
@@ -207,7 +209,7 @@ def _take_up(case: Case) -> bytes | None:
         return None
     if case.edited is not None:
         return transitions.edit(case.gate, case.asked, case.edited, judged)
-    if judged.verdict == "approve":
+    if judged.verdict == "approve" and case.wanted.verdict == Verdict.APPROVE:
         transitions.ask_more(case.work, case.gate, judged)
     return None
 

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from approvals import selectors, transitions
@@ -63,12 +63,15 @@ def renew_preview(gate_id: UUID) -> str:
 
 
 def _begin(gate: Gate) -> bool:
-    """Say of the gate that a try has begun; the sweep sends the next once this one is overdue."""
-    overdue = timedelta(seconds=_seconds(gate)) + MARGIN
-    mine = Gate.objects.filter(
-        pk=gate.pk, state=GateState.PREPARING, preview_tries=gate.preview_tries
-    )
-    return mine.update(preview_tries=F("preview_tries") + 1, due_at=Now() + overdue) == 1
+    """Say of the gate that a try has begun, where none is on; the sweep looks once it is overdue.
+
+    Hints pile up while no worker is free: only a try that broke off is repeated by one.
+    """
+    until = Now() + timedelta(seconds=_seconds(gate)) + MARGIN
+    nobody = Q(preview_until=None) | Q(preview_until__lte=Now())
+    free = Gate.objects.filter(nobody, pk=gate.pk, state=GateState.PREPARING)
+    begun = free.update(preview_tries=F("preview_tries") + 1, preview_until=until, due_at=until)
+    return begun == 1
 
 
 def _seconds(gate: Gate) -> float:

@@ -170,6 +170,31 @@ def test_an_allowed_call_takes_up_a_newer_version_of_its_tool(house):
     )
 
 
+def test_what_waited_for_the_budget_is_a_call_of_the_version_in_force(house):
+    from interrupts.services.holds import respond
+
+    house.tool("note.write", effect="idempotent", arguments={"type": "object"})
+    house.policy(ALLOW)
+    run = house.run(budget={"steps": 0})
+    step = house.propose("note.write", {}, run=run)
+    assert (step.status, step.held_by, step.tool_number) == ("waiting", "budget", 1)
+    house.tool("note.write", effect="idempotent", arguments={"type": "object"}, timeout_seconds=3)
+
+    interrupt = Interrupt.objects.get(run=run)
+    respond(
+        house.people["olga"],
+        interrupt.pk,
+        checkpoint=interrupt.checkpoint,
+        resolution="resume",
+        value={"steps": 5},
+    )
+
+    step = fresh(step)
+    assert (step.status, step.tool_number) == ("ready", 2)
+    assert step.authorized_tool_version == step.tool_version_id
+    assert house.work(run) == 1
+
+
 # By the way
 
 

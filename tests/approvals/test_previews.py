@@ -114,6 +114,8 @@ def test_tries_that_break_off_end_in_a_gate_without_a_preview(previewed):
             preview.take_preview(gate.pk)
         assert fresh(gate).state == "preparing"
         assert fresh(gate).due_at is not None
+        preview.take_preview(gate.pk)  # too soon: the try may still be on
+        Gate.objects.filter(pk=gate.pk).update(preview_until=F("opened_at"))
 
     preview.take_preview(gate.pk)
 
@@ -226,4 +228,22 @@ def test_to_reject_no_preview_is_taken_anew(previewed):
     gate = stale(previewed, shown_preview(fresh_for=1), no_preview)
 
     assert previewed.decide("alice", gate, "reject", reason="no").state == "rejected"
+    assert fresh(gate).preview is not None
+
+
+def test_hints_that_piled_up_repeat_no_try_that_is_on(previewed):
+    asked = []
+
+    def look(*_):
+        asked.append(1)
+        if len(asked) == 1:
+            preview.take_preview(gate.pk)  # another worker, with the next hint
+        return shown_preview()
+
+    previewed.previews["payments.refund"] = look
+    gate = open_gate(previewed)
+
+    preview.take_preview(gate.pk)
+
+    assert asked == [1]
     assert fresh(gate).preview is not None
