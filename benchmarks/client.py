@@ -5,7 +5,8 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 CHUNK = 1 << 16
 END_OF_HEAD = b"\r\n\r\n"
@@ -96,8 +97,15 @@ class Client:
         self._buffer = Buffer()
         self._headers = authorization(token)
 
-    def close(self) -> None:
-        """End the connection."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._socket.close()
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
@@ -144,15 +152,10 @@ def connect(port: int) -> socket.socket:
 def answers(port: int, path: str) -> bool:
     """Return whether the path answers 200 now."""
     try:
-        client = Client(port)
-    except OSError:
-        return False
-    try:
-        return client.ask("GET", path).status == 200
+        with Client(port) as client:
+            return client.ask("GET", path).status == 200
     except (OSError, BadAnswer):
         return False
-    finally:
-        client.close()
 
 
 def free_port() -> int:

@@ -15,12 +15,17 @@ from benchmarks.wire import PORT, Wire
 # A backend publishes its counts at the end of a command once this long has passed since it last
 # did, or when its session ends.
 PUBLISHED_AFTER = 1.1
-TRANSACTION_CONTROL = r"^\s*(begin|start transaction|commit|end|rollback|savepoint|release)\y"
+# Not statements of the client: what only frames a transaction, and the foreign keys that the server
+# looks up itself when it commits (those it looks up within a statement are not told apart either).
+NOT_COUNTED = (
+    r"^\s*(begin|start transaction|commit|end|rollback|savepoint|release)\y"
+    r"|^SELECT 1 FROM ONLY .* FOR KEY SHARE OF x$"
+)
 
 READ = """
 SELECT (SELECT coalesce(sum(calls), 0)::bigint
           FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
-         WHERE d.datname = %(database)s AND query !~* %(control)s),
+         WHERE d.datname = %(database)s AND query !~* %(not_counted)s),
        (SELECT xact_commit FROM pg_stat_database WHERE datname = %(database)s),
        (SELECT wal_bytes::bigint FROM pg_stat_wal),
        (pg_current_wal_flush_lsn() - '0/0')::bigint
@@ -30,10 +35,8 @@ COMMIT_RECORDS = """
 SELECT count(*) FROM pg_get_wal_records_info('0/0'::pg_lsn + %s, '0/0'::pg_lsn + %s)
  WHERE resource_manager = 'Transaction' AND record_type LIKE 'COMMIT%%'
 """
-OTHERS = """
-SELECT count(*) FROM pg_stat_activity
- WHERE datname = %s AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
+NAME = "bench"
+MEASURED = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND application_name = %s"
 
 
 def server_folder() -> Path:
@@ -44,7 +47,8 @@ def server_folder() -> Path:
 def dsn(database: str, folder: Path | None = None) -> str:
     """Return the libpq connection text for a database of the measured server."""
     host = folder or server_folder()
-    return f"host={host} port={PORT} user={os.environ['BENCH_USER']} dbname={database}"
+    user = os.environ["BENCH_USER"]
+    return f"host={host} port={PORT} user={user} dbname={database} application_name={NAME}"
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ Admin = psycopg.Connection[tuple[Any, ...]]
 
 
 def _read(admin: Admin, database: str) -> Reading:
-    row = admin.execute(READ, {"database": database, "control": TRANSACTION_CONTROL}).fetchone()
+    row = admin.execute(READ, {"database": database, "not_counted": NOT_COUNTED}).fetchone()
     if row is None:
         raise RuntimeError("the server told no counts")
     return Reading(*row)
@@ -93,9 +97,9 @@ def _commit_records(admin: Admin, early: Reading, late: Reading) -> int:
 
 
 def _wait_for_sessions(admin: Admin, database: str, limit: float = 10) -> None:
-    """Wait until every other session of the database has ended, and so published its counts."""
+    """Wait until every measured session has ended, and so published its counts."""
     deadline = time.monotonic() + limit
-    while (row := admin.execute(OTHERS, [database]).fetchone()) and row[0]:
+    while (row := admin.execute(MEASURED, [database, NAME]).fetchone()) and row[0]:
         if time.monotonic() > deadline:
             raise RuntimeError(f"{row[0]} sessions of {database} are still open")
         time.sleep(0.005)

@@ -21,9 +21,9 @@ from benchmarks.processes import figures_of
 from benchmarks.report import RATIOS, flatten, say, summarise, table, with_ratios, write
 
 ROUNDS = 5
-REQUESTS = 1000
+REQUESTS = 800
 APPROVALS = 200
-RECEIPTS = {1: 100, 20: 400}
+RECEIPTS = {1: 50, 20: 200}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The service's API as agents and approvers use it, over kept connections."""
 
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -9,6 +9,7 @@ from benchmarks.client import Client, authorization, request_bytes
 
 BASE = "/api/v1"
 TEXT = "x" * 100
+HANDS = 4
 numbers = count(1)
 
 
@@ -64,11 +65,21 @@ class Asked:
         return request_bytes("POST", *self.approval(), headers)
 
 
-def ask(agent: Client, approver: Client, amount: int) -> Iterator[Asked]:
+def ask(port: int, credentials: Credentials, tool: str, amount: int) -> list[Asked]:
     """Propose so many steps that wait for a person, each in a run of its own."""
-    for _ in range(amount):
-        body = step_body("bench.ask")
-        step = propose(agent, new_run(agent), body)
-        gate = approver.get(f"{BASE}/gates/{step['gate']}")
-        number = body["arguments"]["number"]
-        yield Asked(number, step["id"], gate["id"], gate["what"]["digest"])
+    shares = [range(start, amount, HANDS) for start in range(min(HANDS, amount))]
+    with ThreadPoolExecutor(HANDS) as hands:
+        asked = hands.map(lambda share: _ask(port, credentials, tool, len(share)), shares)
+        return [each for some in asked for each in some]
+
+
+def _ask(port: int, credentials: Credentials, tool: str, amount: int) -> list[Asked]:
+    asked = []
+    with Client(port, credentials.agent) as agent, Client(port, credentials.approver) as approver:
+        for _ in range(amount):
+            body = step_body(tool)
+            step = propose(agent, new_run(agent), body)
+            gate = approver.get(f"{BASE}/gates/{step['gate']}")
+            number = body["arguments"]["number"]
+            asked.append(Asked(number, step["id"], gate["id"], gate["what"]["digest"]))
+    return asked

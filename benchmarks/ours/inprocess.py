@@ -11,7 +11,7 @@ import django
 from django.db import connections
 from django.http import HttpRequest
 
-from benchmarks.counters import Count, counted, server_folder
+from benchmarks.counters import NAME, Count, counted, server_folder
 from benchmarks.wire import Wire
 from config.celery import app  # noqa: F401 - wakes are sent by the application that is current
 
@@ -38,7 +38,12 @@ def counting() -> Iterator[Count]:
 def _connect_to(host: str) -> None:
     connections.close_all()
     for alias in connections:
-        connections[alias].settings_dict["HOST"] = host
+        settings = connections[alias].settings_dict
+        settings["HOST"] = host
+        settings["OPTIONS"]["application_name"] = NAME
+
+
+_connect_to(str(server_folder()))
 
 
 @contextmanager

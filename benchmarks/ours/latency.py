@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -42,14 +43,12 @@ def approve_to_effect(
     As many steps wait at a time as workflows do where the peer is measured, one is approved after
     the other, and each is settled before the next.
     """
-    agent, approver = Client(port, credentials.agent), Client(port, credentials.approver)
     seen: list[float] = []
-    while len(seen) < samples:
-        for each in list(ask(agent, approver, min(PARKED, samples - len(seen)))):
-            seen.append(_approved(each, approver, listening))
-            _wait_until_settled(agent, each.step)
-    agent.close()
-    approver.close()
+    with Client(port, credentials.agent) as agent, Client(port, credentials.approver) as approver:
+        while len(seen) < samples:
+            for each in ask(port, credentials, "bench.mark", min(PARKED, samples - len(seen))):
+                seen.append(_approved(each, approver, listening))
+                _wait_until_settled(agent, each.step)
     return milliseconds(seen)
 
 
@@ -109,18 +108,20 @@ def propose_to_receipt(
 
 
 def _round_trips(port: int, credentials: Credentials, samples: int) -> Iterator[float]:
-    agent = Client(port, credentials.agent)
-    run = new_run(agent)
-    for _ in range(samples):
-        body = step_body("bench.note")
-        started = clock()
-        step = propose(agent, run, body)
-        while step["status"] != "succeeded":
-            path = f"{BASE}/steps/{step['id']}?wait={SECONDS_TO_WAIT}"
-            step = agent.get(f"{path}&after_version={step['state_version']}")
-            if clock() > started + SECONDS_TO_WAIT:
-                raise BadAnswer(f"step {step['id']} has no receipt")
-        if not step["receipts"]:
-            raise BadAnswer(f"step {step['id']} succeeded without a receipt")
-        yield clock() - started
-    agent.close()
+    with Client(port, credentials.agent) as agent:
+        run = new_run(agent)
+        for _ in range(samples):
+            started = clock()
+            _have_receipt(agent, propose(agent, run, step_body("bench.note")))
+            yield clock() - started
+
+
+def _have_receipt(agent: Client, step: dict[str, Any]) -> None:
+    deadline = clock() + SECONDS_TO_WAIT
+    while step["status"] != "succeeded":
+        path = f"{BASE}/steps/{step['id']}?wait={SECONDS_TO_WAIT}"
+        step = agent.get(f"{path}&after_version={step['state_version']}")
+        if clock() > deadline:
+            raise BadAnswer(f"step {step['id']} has no receipt")
+    if not step["receipts"]:
+        raise BadAnswer(f"step {step['id']} succeeded without a receipt")

@@ -78,7 +78,7 @@ def cost_of_deciding() -> dict[str, float]:
     """Return what one approval costs."""
     gates = []
     for _ in range(REQUESTS):
-        step = propose(new_run(), "bench.ask")
+        step = propose(new_run(), "bench.hold")
         gates.append(call("GET", f"{BASE}/gates/{step['gate']}", APPROVER))
     with counting() as count:
         for gate in gates:

@@ -11,10 +11,10 @@ from uuid import UUID
 from benchmarks.figures import report
 from benchmarks.ours.api import step_body
 from benchmarks.ours.inprocess import as_agent, counting
-from interrupts import tasks
 from interrupts.models import Run, Step, StepStatus
 from interrupts.services.runs import start_run
 from interrupts.services.steps import propose
+from interrupts.tasks import work_run
 
 STEPS, RUNS, COUNTED_RUNS = 100, 10, 2
 KINDS = {"pure_step": "bench.read", "effect_step": "bench.note"}
@@ -39,7 +39,7 @@ def propose_steps(run: Run, tool: str) -> None:
 
 def work(run: Run) -> None:
     """Do what a worker does that takes the run's message."""
-    tasks.work_run(tenant_id=str(run.tenant_id), run_id=str(run.pk), epoch=run.epoch)
+    work_run(tenant_id=str(run.tenant_id), run_id=str(run.pk), epoch=run.epoch)
 
 
 def check(run_id: UUID) -> None:

@@ -24,9 +24,8 @@ def bare_insert(port: int, requests: int) -> dict[str, float]:
 
 def propose(port: int, credentials: Credentials, requests: int) -> dict[str, float]:
     """Propose one pure step a request."""
-    agent = Client(port, credentials.agent)
-    runs = [new_run(agent) for _ in range(RUNS)]
-    agent.close()
+    with Client(port, credentials.agent) as agent:
+        runs = [new_run(agent) for _ in range(RUNS)]
     made = [
         proposal_bytes(credentials.agent, runs[number % RUNS], "bench.read")
         for number in range(WARMING + requests)
@@ -36,10 +35,7 @@ def propose(port: int, credentials: Credentials, requests: int) -> dict[str, flo
 
 def decide(port: int, credentials: Credentials, requests: int) -> dict[str, float]:
     """Approve one step a request, each of a run of its own."""
-    agent, approver = Client(port, credentials.agent), Client(port, credentials.approver)
-    asked = list(ask(agent, approver, WARMING + requests))
-    agent.close()
-    approver.close()
+    asked = ask(port, credentials, "bench.hold", WARMING + requests)
     return _measured(port, [each.approval_bytes(credentials.approver) for each in asked])
 
 
