@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import connection
 
 from approvals.models import Decision, Gate
-from approvals.selectors import LOOKED_BACK, GateShown, Similar
+from approvals.shown import LOOKED_BACK, GateShown, Similar
 from config.keys import current_key_id, stream_key
 from interrupts import content
 from interrupts.hot import prepared

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -21,40 +19,10 @@ from approvals.models import (
     PolicyVersion,
     Verdict,
 )
-from interrupts import catalogue
-from interrupts.models import Run, Step, ToolVersion
+from approvals.shown import LOOKED_BACK, GateShown, Similar
+from interrupts.models import Run, Step
 from interrupts.selectors import bodies
 from tenants.scope import current_tenant_id
-
-LOOKED_BACK = 200  # earlier gates of a tool that `similar` counts
-
-
-class Similar(NamedTuple):
-    """How this tool's latest gates ended."""
-
-    approved: int = 0
-    rejected: int = 0
-    edited: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GateShown:
-    """A gate with what is shown beside it; ``given`` and ``may_decide`` are as of now."""
-
-    gate: Gate
-    decisions: Sequence[Decision]
-    bodies: Mapping[bytes, Any]
-    given: int
-    may_decide: bool
-    similar: Similar
-
-    @property
-    def version(self) -> ToolVersion:
-        return catalogue.version(current_tenant_id(), self.gate.tool_version_id)
-
-    @property
-    def arguments(self) -> Any:
-        return self.bodies.get(bytes(self.gate.arguments))
 
 
 def gates(agent_id: UUID | None = None) -> QuerySet[Gate]:

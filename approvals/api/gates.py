@@ -14,9 +14,9 @@ from approvals.api import bodies, rendering, shapes
 from approvals.cases import UNSET
 from approvals.errors import AlreadyDecided, DigestMismatch
 from approvals.models import FINAL_GATES, Gate, GateState
-from approvals.selectors import GateShown
 from approvals.services import decisions, gates
 from approvals.services.decisions import Decided
+from approvals.shown import GateShown
 from interrupts.api.bodies import one_of
 from interrupts.api.runs import NOT_YOUR_RUN
 from interrupts.models import Risk

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
-from approvals.selectors import GateShown
+from approvals.shown import GateShown
 from interrupts.templates import mask
 from tenants.api.answers import instant
 from tenants.principal import Principal

@@ -20,8 +20,8 @@ from approvals import cases, deciders, hot, selectors, transitions
 from approvals.cases import UNSET, BehindTime, Case, Wanted
 from approvals.errors import AlreadyDecided, AlreadyStarted, GatePreparing
 from approvals.models import OPEN_GATES, Decision, Gate, GateState, Verdict
-from approvals.selectors import GateShown
 from approvals.services import gates, preview
+from approvals.shown import GateShown
 from config import jsontext
 from config.errors import Forbidden, PeopleOnly
 from interrupts import content, queue

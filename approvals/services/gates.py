@@ -6,7 +6,7 @@ from uuid import UUID
 
 from approvals import authorizer, judging, selectors, snapshots, transitions
 from approvals.models import OPEN_GATES, Gate, GateState, View
-from approvals.selectors import GateShown
+from approvals.shown import GateShown
 from interrupts import content
 from interrupts.authorizer import Judgement
 from interrupts.errors import NotYourRun

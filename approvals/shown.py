@@ -1,0 +1,42 @@
+"""A gate with what is shown beside it: what selectors and the hot write read, renderers take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from approvals.models import Decision, Gate
+from interrupts import catalogue
+from interrupts.models import ToolVersion
+from tenants.scope import current_tenant_id
+
+LOOKED_BACK: Final = 200  # earlier gates of a tool that `similar` counts
+
+
+class Similar(NamedTuple):
+    """How this tool's latest gates ended."""
+
+    approved: int = 0
+    rejected: int = 0
+    edited: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GateShown:
+    """A gate with what is shown beside it; ``given`` and ``may_decide`` are as of now."""
+
+    gate: Gate
+    decisions: Sequence[Decision]
+    bodies: Mapping[bytes, Any]
+    given: int
+    may_decide: bool
+    similar: Similar
+
+    @property
+    def version(self) -> ToolVersion:
+        return catalogue.version(current_tenant_id(), self.gate.tool_version_id)
+
+    @property
+    def arguments(self) -> Any:
+        return self.bodies.get(bytes(self.gate.arguments))
