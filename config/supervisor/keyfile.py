@@ -5,6 +5,7 @@ import binascii
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,9 +62,11 @@ def _kept(folder: DataFolder) -> dict[str, str]:
         if not folder.keys.exists():
             _make(folder)
         kept: dict[str, str] = json.loads(folder.keys.read_text())
+        return {name: kept[name] for name in ("secret_key", "master_keys")}
+    except (ValueError, KeyError) as fault:
+        raise CannotStart(f"{folder.keys} is damaged; restore it from a backup") from fault
     except PermissionError as fault:
         raise CannotStart(f"no right to read {folder.keys}: {fault.strerror}") from fault
-    return kept
 
 
 def _make(folder: DataFolder) -> None:
@@ -71,8 +74,7 @@ def _make(folder: DataFolder) -> None:
     make_private(folder.root, mode=folder_mode())
     entry = f"k1:{base64.b64encode(secrets.token_bytes(MASTER_KEY_BYTES)).decode()}"
     document = {"secret_key": secrets.token_urlsafe(48), "master_keys": entry}
-    partial = Path(f"{folder.keys}.{os.getpid()}")
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    handle, partial = tempfile.mkstemp(prefix=".keys-", dir=folder.root)
     with os.fdopen(handle, "w") as file:
         json.dump(document, file)
         file.flush()
@@ -82,7 +84,7 @@ def _make(folder: DataFolder) -> None:
     except FileExistsError:
         return
     finally:
-        partial.unlink()
+        Path(partial).unlink()
 
 
 def folder_mode() -> int:
