@@ -22,9 +22,9 @@ from approvals.models import (
 from approvals.snapshots import Asked
 from interrupts import catalogue, content, effects
 from interrupts.authorizer import Judgement
+from interrupts.digests import step_digest
 from interrupts.errors import IllegalMove
 from interrupts.models import Interrupt, Step, ToolVersion
-from interrupts.services.steps import step_digest
 from interrupts.work import Work
 from tenants.scope import current_tenant_id
 

@@ -11,12 +11,12 @@ from uuid import UUID
 
 from config import jsontext
 from interrupts import catalogue, content, hot, queue
+from interrupts.digests import step_digest
 from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
 from interrupts.hot import Advanced, Done, Start
 from interrupts.models import Outcome, Source
 from interrupts.services import attempts, looking, steps
-from interrupts.services.steps import step_digest
 from interrupts.transitions.attempts import Seen
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM

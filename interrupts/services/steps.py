@@ -15,6 +15,7 @@ from config import jsontext
 from config.errors import InvalidBody, Problem, faults
 from interrupts import catalogue, content
 from interrupts.authorizer import Judgement, authorizer
+from interrupts.digests import call_digest, step_digest
 from interrupts.errors import (
     AlreadyClaimed,
     Damaged,
@@ -123,21 +124,6 @@ def propose(
 def _draft(index: int, document: dict[str, Any]) -> Draft:
     arguments = jsontext.canonical(document["arguments"])
     return Draft(index, document, arguments, call_digest(document["tool"], arguments))
-
-
-def call_digest(tool: str, arguments: bytes) -> str:
-    """The digest of ``{"arguments", "tool"}`` in canonical form."""
-    return jsontext.digest_bytes(
-        b'{"arguments":' + arguments + b',"tool":' + jsontext.canonical(tool) + b"}"
-    )
-
-
-def step_digest(tool: str, number: int, arguments: bytes) -> str:
-    """The digest of ``{"arguments", "tool", "tool_version"}`` in canonical form (RFC 8785)."""
-    name = jsontext.canonical(tool)
-    return jsontext.digest_bytes(
-        b'{"arguments":%b,"tool":%b,"tool_version":%d}' % (arguments, name, number)
-    )
 
 
 def _known(run: Run, drafts: Iterable[Draft]) -> dict[int, Step]:
