@@ -72,7 +72,7 @@ def run(shown: RunShown) -> Shown:
         "checkpoint": row.checkpoint_id,
         "open_interrupts": list(shown.open_interrupts),
         "usage": usage(row),
-        "budget": row.budget,
+        "budget": _limits(row.budget),
         "output": row.output,
         "error": row.error,
         "created_at": instant(row.created_at),
@@ -88,6 +88,14 @@ def usage(row: Run) -> Shown:
         "seconds": _number(row.usage_seconds),
         "tokens": row.usage_tokens,
     }
+
+
+def _limits(budget: Mapping[str, Any]) -> Shown:
+    """Show the limits in force; one of money is text, also where it was given as a number."""
+    cost = budget.get("cost")
+    if cost is None or isinstance(cost, str):
+        return dict(budget)
+    return {**budget, "cost": decimal(Decimal(str(cost)))}
 
 
 def guidance(row: Guidance) -> Shown:

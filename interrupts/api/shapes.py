@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from interrupts.api.bodies import COST, LIMITS, one_of
+from interrupts.api.bodies import one_of
 from interrupts.models import (
     Effect,
     FreezeScope,
@@ -29,6 +29,11 @@ INTEGER: Final[Schema] = {"type": "integer"}
 NUMBER: Final[Schema] = {"type": "number"}
 FLAG: Final[Schema] = {"type": "boolean"}
 DIGEST: Final[Schema] = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
+AMOUNT: Final[Schema] = {
+    "type": "string",
+    "pattern": r"^[0-9]+(\.[0-9]+)?$",
+    "description": "An amount as text, exact.",
+}
 TEXT_OR_NONE: Final = nullable(TEXT)
 ID_OR_NONE: Final = nullable(ID)
 INSTANT_OR_NONE: Final = nullable(INSTANT)
@@ -67,8 +72,15 @@ ACTOR: Final = component(
 GUIDANCE: Final = component(
     "Guidance", shown(id=ID, text=TEXT, by=TEXT, at=INSTANT, acknowledged=FLAG)
 )
-USAGE: Final = component("Usage", shown(steps=INTEGER, cost=COST, seconds=NUMBER, tokens=INTEGER))
-LIMITS_SHOWN: Final = component("Limits", LIMITS)
+USAGE: Final = component("Usage", shown(steps=INTEGER, cost=AMOUNT, seconds=NUMBER, tokens=INTEGER))
+LIMITS: Final = component(
+    "Limits",
+    {
+        "type": "object",
+        "properties": {"steps": INTEGER, "cost": AMOUNT, "seconds": NUMBER, "tokens": INTEGER},
+        "additionalProperties": False,
+    },
+)
 
 RUN: Final = component(
     "Run",
@@ -93,7 +105,7 @@ RUN: Final = component(
         checkpoint=ID_OR_NONE,
         open_interrupts=listed(ID),
         usage=USAGE,
-        budget=LIMITS_SHOWN,
+        budget=LIMITS,
         output=ANY,
         error=ANY,
         created_at=INSTANT,
@@ -118,7 +130,7 @@ RECEIPT: Final = component(
         outcome=one_of(*Outcome),
         result=ANY,
         external_id=TEXT_OR_NONE,
-        cost=nullable(COST),
+        cost=nullable(AMOUNT),
         error=TEXT_OR_NONE,
         evidence=TEXT_OR_NONE,
         by=TEXT,

@@ -216,6 +216,21 @@ def test_beyond_its_budget_a_run_is_told_to_stop(api: Api) -> None:
     assert held["required_response"]["kind"] == "extension"
 
 
+def test_an_extension_is_shown_among_the_limits_with_money_as_text(api: Api) -> None:
+    run = api.run(budget={"cost": "1.00", "steps": 9})
+    api.post("agent", f"runs/{run['id']}/usage", {"cost": "1.50"}, status=200)
+    (held,) = api.get("olga", f"interrupts?run={run['id']}")["results"]
+    answer = {"checkpoint": held["checkpoint"], "resolution": "resume"}
+    path = f"interrupts/{held['id']}/response"
+    before = api.state(run)
+    reply = api("olga", "POST", path, {**answer, "value": {"cost": "1.49"}})
+    assert (reply.status, reply.pointers) == (422, ["/value/cost"])
+    assert api.state(run) == before
+    api.post("olga", path, {**answer, "value": {"cost": 5}}, status=200)
+    now = api.get("agent", f"runs/{run['id']}")
+    assert (now["status"], now["budget"]) == ("running", {"cost": "5", "steps": 9})
+
+
 def test_guidance_is_shown_until_it_is_acknowledged(api: Api) -> None:
     run = api.run()
     stop = api.post("olga", f"runs/{run['id']}/interrupts", {"reason": "operator_stop"})
