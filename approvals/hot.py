@@ -16,11 +16,11 @@ from approvals.models import Decision, Gate
 from approvals.shown import LOOKED_BACK, GateShown, Similar
 from config.keys import current_key_id, stream_key
 from interrupts import content
-from interrupts.hot import prepared
 from interrupts.models import Run, Step
 from tenants.ids import uuid7
 from tenants.models import User
 from tenants.principal import Principal
+from tenants.statements import prepared
 
 _GATE = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
 _DECISION = Decision._meta.concrete_fields  # noqa: SLF001 - Django's API

@@ -1,7 +1,6 @@
 """The hot write of a worker: record an outcome and intend the next step, in one round trip.
 
-Django turns prepared statements off; here the threshold is set on the psycopg connection for the
-one statement, whose plan is worth keeping. In autocommit the statement is its own commit.
+The statement is prepared, since its plan is worth keeping. In autocommit it is its own commit.
 """
 
 from __future__ import annotations
@@ -10,12 +9,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import psycopg
-from django.db import connection
-
 from config.keys import current_key_id, keyed_digest, stream_key
 from interrupts import content
 from tenants.ids import uuid7
+from tenants.statements import prepared
 
 ADVANCE = (
     "SELECT recorded, verdict, more, step, fence, tool_version, arguments, cipher, digest, authority"
@@ -108,15 +105,3 @@ def _record(tenant: UUID, done: Done) -> tuple[Any, ...]:
         done.cost,
         done.error,
     )
-
-
-def prepared(statement: str, parameters: list[Any]) -> tuple[Any, ...]:
-    connection.ensure_connection()
-    raw: Any = connection.connection
-    raw.prepare_threshold = 0
-    try:
-        with connection.wrap_database_errors, psycopg.Cursor(raw) as cursor:
-            cursor.execute(statement, parameters, binary=True)
-            return cursor.fetchone() or ()
-    finally:
-        raw.prepare_threshold = None

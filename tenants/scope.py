@@ -15,6 +15,8 @@ from uuid import UUID
 
 from django.db import DatabaseError, Error, connection, models
 
+from tenants import statements
+
 VARIABLE = "abeyance.tenant_id"
 _tenant_id: ContextVar[UUID | None] = ContextVar("tenant_id", default=None)
 M = TypeVar("M", bound=models.Model)
@@ -33,12 +35,12 @@ def tenant_scope(tenant_id: UUID, *, variable_set: bool = False) -> Iterator[Non
     outer = _tenant_id.get()
     if outer is not None and outer != tenant_id:
         if variable_set:
-            _set_variable(str(outer))
+            _set_variable(outer)
         raise NoTenant(f"already working for another tenant than {tenant_id}")
     token = _tenant_id.set(tenant_id)
     try:
         if not variable_set:
-            _set_variable(str(tenant_id))
+            _set_variable(tenant_id)
         yield
     finally:
         _tenant_id.reset(token)
@@ -53,15 +55,14 @@ def leave() -> None:
     try:
         if connection.in_atomic_block and connection.needs_rollback:
             raise DatabaseError("the transaction is broken and cannot forget its tenant")
-        _set_variable("")
+        statements.command(f"RESET {VARIABLE}")
     except Error:
         if not connection.in_atomic_block:
             connection.close()
 
 
-def _set_variable(value: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT set_config('{VARIABLE}', %s, false)", [value])
+def _set_variable(tenant_id: UUID) -> None:
+    statements.command(f"SET {VARIABLE} = '{tenant_id}'")
 
 
 def current_tenant_id() -> UUID:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from django.contrib.auth import get_user
-from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from rest_framework.authentication import CSRFCheck
 
@@ -20,9 +19,14 @@ from config.keys import secret_hash
 from tenants.models import Membership, User
 from tenants.principal import AGENT_PREFIX, USER_PREFIX, Principal
 from tenants.scope import tenant_scope
+from tenants.statements import prepared
 
 SESSION_TENANT = "tenant"  # the web session's key for the tenant its person chose
 _MAX_SECRET = 200
+_SIGN_IN = (
+    "SELECT kind, principal_id, tenant_id, name, credential_id, role, owner_id"
+    " FROM tenants_sign_in(%b::bytea)"
+)
 
 
 @contextmanager
@@ -47,14 +51,8 @@ def _by_bearer(header: str) -> Principal:
     known_form = secret.startswith((AGENT_PREFIX, USER_PREFIX)) and len(secret) <= _MAX_SECRET
     if scheme.lower() != "bearer" or not known_form:
         raise Unauthenticated
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT kind, principal_id, tenant_id, name, credential_id, role, owner_id"
-            " FROM tenants_sign_in(%s)",
-            [secret_hash(secret)],
-        )
-        row = cursor.fetchone()
-    if row is None:
+    row = prepared(_SIGN_IN, [secret_hash(secret)])
+    if not row:
         raise Unauthenticated
     return Principal(*row)
 
