@@ -4,14 +4,7 @@ from interrupts import worker
 from interrupts.models import Attempt, Interrupt, Receipt, Run, Step
 from interrupts.services import holds
 from tenants.models import JournalEntry
-
-
-def fresh(row):
-    return type(row).objects.get(pk=row.pk)
-
-
-def kinds(run):
-    return list(JournalEntry.objects.filter(stream=run.pk).values_list("kind", flat=True))
+from tests.interrupts.house import fresh, kinds
 
 
 def test_an_allowed_read_runs_once_and_leaves_its_receipt(house):
@@ -33,9 +26,7 @@ def test_an_effect_is_intended_before_it_is_called(house):
     house.tool("note.write")
     run = house.run()
     seen = []
-    house.behaviour["note.write"] = lambda a, c: seen.append(
-        Step.objects.get(pk=c.step).status
-    )
+    house.behaviour["note.write"] = lambda a, c: seen.append(Step.objects.get(pk=c.step).status)
     (step,) = house.propose(run, ("note.write", {"text": "x"}))
 
     worker.work_run(run.pk, run.epoch)
@@ -43,8 +34,12 @@ def test_an_effect_is_intended_before_it_is_called(house):
     assert seen == ["executing"]
     assert fresh(step).status == "succeeded"
     assert kinds(run) == [
-        "run.started", "step.proposed", "step.authorized", "attempt.started",
-        "receipt.recorded", "step.settled",
+        "run.started",
+        "step.proposed",
+        "step.authorized",
+        "attempt.started",
+        "receipt.recorded",
+        "step.settled",
     ]
 
 
@@ -80,7 +75,10 @@ def test_a_person_settles_an_unknown_outcome_and_the_run_goes_on(house):
     interrupt = Interrupt.objects.get(run=run)
 
     holds.respond(
-        house.people["olga"], interrupt.pk, checkpoint=interrupt.checkpoint, resolution="resume",
+        house.people["olga"],
+        interrupt.pk,
+        checkpoint=interrupt.checkpoint,
+        resolution="resume",
         value={"outcome": "performed", "evidence": "seen in the log"},
     )
 
