@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from benchmarks.bare.server import serving
@@ -34,6 +35,7 @@ class Bench:
     peers: Path
     service: Service
     bare_port: int
+    fresh: Iterator[int]
 
 
 def langgraph(bench: Bench) -> dict[str, float]:
@@ -47,8 +49,9 @@ def dbos(bench: Bench) -> dict[str, float]:
 
 
 def _peer(bench: Bench, name: str, *arguments: str) -> dict[str, float]:
-    bench.cluster.create_database(name)
-    environment = bench.cluster.environment(BENCH_DATABASE=name)
+    database = f"{name}_{next(bench.fresh)}"
+    bench.cluster.create_database(database)
+    environment = bench.cluster.environment(BENCH_DATABASE=database)
     module = f"benchmarks.peers.{name}_peer"
     return figures_of(module, *arguments, environment=environment, python=bench.peers)
 
@@ -160,7 +163,7 @@ def everything() -> Iterator[Bench]:
         say(f"PostgreSQL: {settings}")
         service = stack.enter_context(installed(cluster))
         bare_port = stack.enter_context(serving(cluster))
-        yield Bench(cluster, peers, service, bare_port)
+        yield Bench(cluster, peers, service, bare_port, count())
 
 
 def main() -> None:

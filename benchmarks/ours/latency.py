@@ -19,6 +19,7 @@ from config.database import NAME as DATABASE
 
 OUTSTANDING = "SELECT count(*) FROM interrupts_step WHERE status IN ('ready', 'executing')"
 SECONDS_TO_WAIT = 20
+SECONDS_TO_DRAIN = 300
 PARKED = 20
 PAUSE = 0.005
 
@@ -54,7 +55,7 @@ def approve_to_effect(
 
 def wait_until_idle() -> None:
     """Wait until the worker has done what the parts before left to be done."""
-    deadline = clock() + 60
+    deadline = clock() + SECONDS_TO_DRAIN
     with psycopg.connect(dsn(DATABASE), autocommit=True) as connection:
         while (row := connection.execute(OUTSTANDING).fetchone()) and row[0]:
             if clock() > deadline:
