@@ -43,6 +43,8 @@ CHANGING = [
     "error",
     "compensating",
     "due_at",
+    "reading",
+    "reading_until",
     "updated_at",
     "ended_at",
 ]

@@ -109,8 +109,8 @@ END $$;
 -- plain one and nothing was written: the long way (services/attempts.py) has to be taken.
 -- `verdict`, of the next step: 'intended' (an attempt was made), 'read' (to be called without
 -- one), 'renew' (its authorization is stale), 'handover' (it would not fit into what is left of
--- the worker's time), 'busy' (another attempt is in flight), 'later' (not before a time, or
--- frozen), or 'none'. `more`: another step of its parallel group may start beside it.
+-- the worker's time), 'ask' (its tool is to be asked once more what became of an earlier try),
+-- 'busy' (another attempt is in flight), 'later' (not before a time, or frozen), or 'none'. `more`: another step of its parallel group may start beside it.
 CREATE FUNCTION interrupts_advance(
     p_tenant uuid, p_run uuid, p_key_id text, p_inner bytea, p_outer bytea, p_worker text,
     p_step uuid, p_attempt uuid, p_fence integer, p_receipt uuid, p_outcome text,
@@ -132,12 +132,15 @@ DECLARE
     v_head bytea;
     v_next integer;
     v_cost numeric := coalesce(p_cost, 0);
+    v_reading uuid;
+    v_until timestamptz;
     v_alone boolean := false;  -- nothing else of the run was in flight beside what is recorded
 BEGIN
     PERFORM set_config('abeyance.tenant_id', p_tenant::text, true);
     PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));
     SELECT o.status, o.epoch, o.agent_id, o.budget ->> 'cost' AS cost_limit, o.usage_cost,
-            o.next_step, o.state_version, o.journal_seq, o.journal_hash, o.due_at
+            o.next_step, o.state_version, o.journal_seq, o.journal_hash, o.due_at, o.reading,
+            o.reading_until
         INTO STRICT r FROM interrupts_run o WHERE o.id = p_run FOR NO KEY UPDATE;
     v_now := clock_timestamp();
     recorded := 'nothing';
@@ -206,11 +209,15 @@ BEGIN
         -- are the others looked at.
         SELECT o.id, o.effect, o.fence, o.attempts, o.timeout_seconds, o.arguments, o.digest,
                 o.tool_version_id, o.authorized_under, o.authorized_until, o.authorized_digest,
-                o.authorized_tool_version, o.parallel, o.status = 'ready' AND o.executor <> 'agent'
-                    AND NOT o.parallel AND o.due_at IS NULL AND NOT v_frozen
+                o.authorized_tool_version, o.parallel, o.ask_first, o.status = 'ready'
+                    AND o.executor <> 'agent' AND NOT o.parallel AND o.due_at IS NULL
+                    AND NOT o.ask_first AND NOT v_frozen
                     AND v_alone AS plain
             INTO s FROM interrupts_step o WHERE o.run_id = p_run AND o.position = v_next;
-        IF FOUND AND NOT s.plain THEN
+        IF r.reading <> coalesce(p_step, p_next) AND r.reading_until > v_now THEN
+            verdict := 'busy';  -- another worker is at a read: one at a time
+            s.plain := false;
+        ELSIF FOUND AND NOT s.plain THEN
             SELECT * INTO f FROM interrupts_find_startable(
                 p_run, r.agent_id, v_next, v_now, v_frozen);
             verdict := f.verdict;
@@ -219,7 +226,8 @@ BEGIN
                 more := f.more;
                 SELECT o.id, o.effect, o.fence, o.attempts, o.timeout_seconds, o.arguments,
                         o.digest, o.tool_version_id, o.authorized_under, o.authorized_until,
-                        o.authorized_digest, o.authorized_tool_version, o.parallel, true AS plain
+                        o.authorized_digest, o.authorized_tool_version, o.parallel,
+                        o.ask_first, true AS plain
                     INTO STRICT s FROM interrupts_step o WHERE o.id = f.step;
             END IF;
         END IF;
@@ -233,6 +241,8 @@ BEGIN
                 verdict := 'renew';
             ELSIF s.timeout_seconds > p_seconds_left THEN
                 verdict := 'handover';
+            ELSIF s.ask_first THEN
+                verdict := 'ask';
             ELSE
                 -- A read of a parallel group is intended too: others start beside it, not it again.
                 verdict := CASE WHEN s.effect = 'read' AND NOT s.parallel
@@ -259,13 +269,25 @@ BEGIN
         END IF;
     END IF;
 
-    IF cardinality(v_kinds) > 0 THEN
+    -- Of a read there is no attempt to look at: while one is being made the sweep wakes nobody.
+    IF verdict = 'read' THEN
+        v_reading := s.id;
+        v_until := v_now + make_interval(secs => s.timeout_seconds + 2);
+    END IF;
+    IF verdict <> 'read' AND r.reading IS DISTINCT FROM p_step THEN
+        v_reading := r.reading;
+        v_until := r.reading_until;
+    END IF;
+    IF cardinality(v_kinds) = 0 AND verdict = 'read' THEN
+        UPDATE interrupts_run SET reading = v_reading, reading_until = v_until WHERE id = p_run;
+    ELSIF cardinality(v_kinds) > 0 THEN
         SELECT e.seq, e.head INTO v_seq, v_head FROM tenants_journal_extend(
             p_tenant, p_run, r.journal_seq, r.journal_hash, v_now, p_key_id, p_inner, p_outer,
             '{"id":"abeyance","kind":"system"}', v_kinds, v_data) e;
         UPDATE interrupts_run SET state_version = r.state_version + 1, journal_seq = v_seq,
                 journal_hash = v_head, next_step = v_next, usage_cost = r.usage_cost + v_cost,
-                updated_at = v_now, due_at = coalesce(r.due_at, v_now + interval '2 seconds')
+                updated_at = v_now, due_at = coalesce(r.due_at, v_now + interval '2 seconds'),
+                reading = v_reading, reading_until = v_until
             WHERE id = p_run;
     END IF;
 END $$;

@@ -78,6 +78,9 @@ class Run(TenantOwned):
     error = models.JSONField(null=True)
     compensating = models.BooleanField(default=False)  # its cancel asked for compensation
     due_at = models.DateTimeField(null=True)
+    # A read needs no intent: this is all that says one is being made, and until when it may take.
+    reading = models.UUIDField(null=True)
+    reading_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)

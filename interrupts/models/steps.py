@@ -67,6 +67,8 @@ class Step(TenantOwned):
     due_at = models.DateTimeField(null=True)  # not to be started before
     unknown_at = models.DateTimeField(null=True)
     asked = models.IntegerField(default=0)  # how often the tool was asked what happened
+    ask_at = models.DateTimeField(null=True)  # when it is asked next; null: only a person settles it
+    ask_first = models.BooleanField(default=False)  # it is asked once more before it is sent again
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     settled_at = models.DateTimeField(null=True)
 

@@ -218,6 +218,8 @@ def record_read(run_id: UUID, step_id: UUID, seen: Seen, actor: Actor, worker: s
     """Record a read that did not succeed: tried again within bounds, then failed."""
     with working(run_id, actor) as work:
         step = Step.objects.get(pk=step_id)
+        if work.run.reading == step.pk:
+            work.run.reading = work.run.reading_until = None
         if step.status != StepStatus.READY:
             work.state_unchanged()  # settled meanwhile by another worker, or withdrawn
             return

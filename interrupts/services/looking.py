@@ -11,10 +11,12 @@ from interrupts.models import (
     Attempt,
     Executor,
     Interrupt,
+    Outcome,
     Reason,
     Resolution,
     ResponseKind,
     RunStatus,
+    Source,
     Step,
     StepStatus,
 )
@@ -30,6 +32,7 @@ def look(run_id: UUID) -> None:
     with working(run_id, SYSTEM) as work:
         before = len(work.entries)
         lapse_leases(work)
+        lose_read(work)
         expire(work)
         find_owner_lost(work)
         if work.run.status == RunStatus.RUNNING:
@@ -47,6 +50,25 @@ def lapse_leases(work: Work) -> None:
     live = Attempt.objects.filter(run=work.run, settled_at=None, lapsed_at=None)
     for attempt in live.filter(lease_expires_at__lte=work.now).order_by("id"):
         attempts.lapse(work, attempt)
+
+
+def lose_read(work: Work) -> None:
+    """Record a read whose worker did not come back: one of its tries, like any that broke off."""
+    run = work.run
+    if run.reading is None or run.reading_until is None or run.reading_until > work.now:
+        return
+    step = Step.objects.get(pk=str(run.reading))
+    run.reading = run.reading_until = None
+    if step.status == StepStatus.READY:
+        attempts.record_read(work, step, _LOST_READ, worker="")
+
+
+_LOST_READ = attempts.Seen(
+    outcome=Outcome.UNKNOWN,
+    source=Source.EXECUTOR,
+    by="system:abeyance",
+    error="the worker that was reading did not come back",
+)
 
 
 def expire(work: Work) -> None:
@@ -116,7 +138,9 @@ def set_due(work: Work) -> None:
     work.due(owner_silent_at(run))
     if run.status == RunStatus.CANCELLING:
         work.due(work.now + proposing.PATROL)
-    if run.status == RunStatus.RUNNING:
+    if run.reading is not None:
+        work.due(run.reading_until)  # whoever reads goes on by itself
+    elif run.status == RunStatus.RUNNING:
         _set_due_of_steps(work)
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from interrupts import worker
 from interrupts.models import Attempt, Interrupt, Receipt, Run, Step
-from interrupts.services import holds
+from interrupts.services import holds, looking
 from tenants.models import JournalEntry
 from tests.interrupts.house import fresh, kinds
 
@@ -101,3 +101,45 @@ def test_steps_run_in_order_of_position_in_one_turn(house, effect):
     assert (run.next_step, run.last_position) == (11, 10)
     sequence = JournalEntry.objects.filter(stream=run.pk).values_list("seq", flat=True)
     assert list(sequence) == list(range(1, len(sequence) + 1))
+
+
+def test_a_slow_read_is_made_once_whatever_is_woken_beside_it(house):
+    house.tool("crm.get", effect="read")
+    run = house.run()
+    beside = []
+
+    def slow(arguments, call):
+        beside.append(worker.work_run(run.pk, run.epoch))
+        looking.look(run.pk)
+        beside.append(worker.work_run(run.pk, run.epoch))
+        return 1
+
+    house.behaviour["crm.get"] = slow
+    first, second = (house.propose(run, ("crm.get", {"n": n}))[0] for n in "ab")
+
+    assert worker.work_run(run.pk, run.epoch) == 2
+
+    assert beside == [0, 0, 0, 0]
+    assert [fresh(step).attempts for step in (first, second)] == [1, 1]
+    assert fresh(run).reading is None
+
+
+def test_a_read_whose_worker_died_is_one_of_its_tries(house):
+    house.tool("crm.get", effect="read")
+    run = house.run()
+    (step,) = house.propose(run, ("crm.get", {}))
+
+    def die(arguments, call):
+        raise KeyboardInterrupt
+
+    house.behaviour["crm.get"] = die
+    with pytest.raises(KeyboardInterrupt):
+        worker.work_run(run.pk, run.epoch)
+    assert (fresh(run).reading, fresh(step).attempts) == (step.pk, 0)
+    Run.objects.filter(pk=run.pk).update(reading_until="2020-01-01T00:00:00Z")
+
+    looking.look(run.pk)
+
+    step = fresh(step)
+    assert (step.status, step.attempts, step.due_at is not None) == ("ready", 1, True)
+    assert fresh(run).reading is None
