@@ -15,3 +15,10 @@ class InvalidHeader(Problem):
 
     code = "invalid-header"
     status = 422
+
+
+class WrongCredentials(Problem):
+    """No person signs in with that name and password."""
+
+    code = "wrong-credentials"
+    status = 422

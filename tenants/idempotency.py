@@ -22,9 +22,20 @@ from config.errors import IdempotencyKeyReused, RequestInProgress
 from tenants.models import IdempotentAnswer
 from tenants.scope import current_tenant_id, tenant_scope
 from tenants.sealing import seal, unseal
+from tenants.statements import prepared
 
 _PURPOSE = "idempotent-answer"
 SWEPT_AT_ONCE = 1000
+_BEGIN = (
+    "SELECT held, fingerprint, status, headers, body"
+    " FROM tenants_idempotency_begin(%b::uuid, %b::text, %b::text, %b::bigint, %b::boolean)"
+)
+_STORE = (
+    "INSERT INTO tenants_idempotentanswer"
+    " (id, tenant_id, caller, key, fingerprint, status, headers, body)"
+    " VALUES (gen_random_uuid(), %b::uuid, %b::text, %b::text, %b::bytea, %b::smallint,"
+    " %b::text::jsonb, %b::bytea) RETURNING 1"
+)
 
 
 class Answer(NamedTuple):
@@ -79,21 +90,29 @@ def once(
     with ExitStack() as stack:
         if in_transaction:
             stack.enter_context(transaction.atomic(durable=True))
-        pending.first = _begin(pending)
+        found = _begin(pending)
         if not in_transaction:
             stack.callback(_release, pending.lock)
-        if pending.first and pending.fingerprint != fingerprint:
-            raise IdempotencyKeyReused
+        pending.first = _first(pending, found)
         token = _pending.set(pending)
         stack.callback(_pending.reset, token)
         yield pending
 
 
-def _begin(pending: Pending) -> Answer | None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT held, fingerprint, status, headers, body"
-            " FROM tenants_idempotency_begin(%s, %s, %s, %s, %s)",
+class _Found(NamedTuple):
+    """What is stored under a key: all None where nothing is."""
+
+    held: bool
+    fingerprint: bytes | None
+    status: int | None
+    headers: str | None
+    body: bytes | None
+
+
+def _begin(pending: Pending) -> _Found:
+    found = _Found(
+        *prepared(
+            _BEGIN,
             [
                 current_tenant_id(),
                 pending.caller,
@@ -102,14 +121,19 @@ def _begin(pending: Pending) -> Answer | None:
                 not pending.in_transaction,
             ],
         )
-        held, fingerprint, status, headers, body = cursor.fetchone()
-    if not held:
+    )
+    if not found.held:
         raise RequestInProgress
-    if status is None:
+    return found
+
+
+def _first(pending: Pending, found: _Found) -> Answer | None:
+    if found.status is None or found.headers is None or found.body is None:
         return None
-    pending.fingerprint = bytes(fingerprint)
-    text = unseal(bytes(body), _PURPOSE, current_tenant_id(), pending.caller, pending.key)
-    return Answer(status, json.loads(headers), text.decode())
+    if found.fingerprint != pending.fingerprint:
+        raise IdempotencyKeyReused
+    text = unseal(found.body, _PURPOSE, current_tenant_id(), pending.caller, pending.key)
+    return Answer(found.status, json.loads(found.headers), text.decode())
 
 
 def _release(lock: int) -> None:
@@ -132,21 +156,18 @@ def store_answer_within_transaction(status: int, headers: Mapping[str, str], bod
         return
     tenant = current_tenant_id()
     sealed = seal(body.encode(), _PURPOSE, tenant, pending.caller, pending.key)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO tenants_idempotentanswer"
-            " (id, tenant_id, caller, key, fingerprint, status, headers, body)"
-            " VALUES (gen_random_uuid(), %s, %s, %s, %s, %s, %s, %s)",
-            [
-                tenant,
-                pending.caller,
-                pending.key,
-                pending.fingerprint,
-                status,
-                json.dumps(dict(headers)),
-                sealed,
-            ],
-        )
+    prepared(
+        _STORE,
+        [
+            tenant,
+            pending.caller,
+            pending.key,
+            pending.fingerprint,
+            status,
+            json.dumps(dict(headers)),
+            sealed,
+        ],
+    )
     pending.stored = True
 
 

@@ -4,7 +4,8 @@ from tenants.models.base import TenantOwned, TenantQuerySet
 from tenants.models.delivery import IdempotentAnswer, OutboxMessage
 from tenants.models.journal import JournalEntry
 from tenants.models.machines import Agent, AgentKey, UserToken
-from tenants.models.people import Group, GroupMember, Membership, Role, User
+from tenants.models.people import Group, GroupMember, Membership, Role, Theme, User
+from tenants.models.signing_in import SignInCount
 from tenants.models.tenant import Tenant
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "Membership",
     "OutboxMessage",
     "Role",
+    "SignInCount",
     "Tenant",
     "TenantOwned",
     "TenantQuerySet",
+    "Theme",
     "User",
     "UserToken",
 ]

@@ -10,6 +10,12 @@ from tenants.ids import uuid7
 from tenants.models.base import TenantOwned
 
 
+class Theme(models.TextChoices):
+    SYSTEM = "", "as the system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
 class User(AbstractUser):
     """A person, known by e-mail, in any number of tenants; deactivated, never deleted.
 
@@ -18,6 +24,10 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField("e-mail", blank=True)
+    # How the pages look and answer to this person, in every tenant.
+    theme = models.CharField(max_length=5, choices=Theme.choices, blank=True, default=Theme.SYSTEM)
+    time_zone = models.CharField(max_length=64, default="UTC")  # an IANA name
+    shortcuts = models.BooleanField(default=True)  # keys, where the page has a script
 
     objects: ClassVar[UserManager[Any]] = UserManager()
 

@@ -13,6 +13,7 @@ from tenants import idempotency
 from tenants.idempotency import holds_transaction, once, store_answer_within_transaction
 from tenants.models import Group, IdempotentAnswer
 from tenants.scope import tenant_scope
+from tenants.sealing import SealBroken
 from tests.tenants.conftest import World
 from tests.tenants.test_api_requests import as_, names, send
 
@@ -172,6 +173,34 @@ def test_of_many_at_once_one_is_worked(acme: World, path: str) -> None:
     assert set(found) <= {201, 409}
     assert 201 in found
     assert names(acme) == ["x"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("in_transaction", [True, False])
+def test_a_key_whose_answer_cannot_be_read_is_not_held(
+    acme: World, monkeypatch: pytest.MonkeyPatch, in_transaction: bool
+) -> None:
+    def broken(*_: object) -> bytes:
+        raise SealBroken
+
+    def again() -> bool:
+        with tenant_scope(acme.id), once("user:x", "k", b"f") as pending:
+            return pending.first is not None
+
+    with tenant_scope(acme.id):
+        with once("user:x", "k", b"f"):
+            store_answer_within_transaction(201, {}, "{}")
+        with monkeypatch.context() as patch:
+            patch.setattr(idempotency, "unseal", broken)
+            with pytest.raises(SealBroken):
+                hold(in_transaction)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(in_thread, again).result(20)
+
+
+def hold(in_transaction: bool) -> None:
+    with once("user:x", "k", b"f", in_transaction=in_transaction):
+        pass
 
 
 def hold_and_die() -> None:
