@@ -5,10 +5,11 @@ Expiry is not among them: an expired gate's run is due, and the engine looks at 
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from uuid import UUID
 
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.db.models.functions import Now
 
 from approvals import queue
@@ -16,6 +17,7 @@ from approvals.models import Gate, GateState
 from tenants.scope import tenant_scope
 
 BATCH = 500
+logger = logging.getLogger(__name__)
 
 
 def sweep_gates() -> int:
@@ -24,7 +26,11 @@ def sweep_gates() -> int:
     for tenant_id, gates in due.items():
         with tenant_scope(tenant_id):
             for gate_id in gates:
-                _send_again(tenant_id, gate_id)
+                try:
+                    _send_again(tenant_id, gate_id)
+                except DatabaseError:
+                    # One gate that cannot be looked at keeps no other waiting; it stays due.
+                    logger.exception("gate %s could not be looked at", gate_id)
     return sum(map(len, due.values()))
 
 

@@ -1,9 +1,16 @@
 """Gates, decisions and policy over HTTP."""
 
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connections
 
 from approvals.models import Decision, Gate, View
+from config.keys import secret_hash
 from tenants.ids import uuid7
+from tenants.models import Membership, Role, Tenant, User, UserToken
+from tenants.scope import tenant_scope
 from tests.approvals.house import CALL, fresh
 
 APPROVE = {"name": "two", "trigger": "action", "tools": ["*"], "then": "approve", "quorum": 2}
@@ -145,6 +152,41 @@ def test_an_unknown_gate_is_not_found(house):
         ):
             status, told, _ = house.request(who, method, path, sent)
             assert (status, told["code"]) == (404, "not-found"), (who, method, path)
+
+
+def test_nothing_of_a_gate_exists_for_another_tenant(house):
+    gate = house.ask()
+    decision = house.decided("alice", house.ask(), "approve").decision
+    secret = f"aby_user_{secrets.token_urlsafe(32)}"
+    before = house.trace(gate)
+
+    def as_stranger():
+        try:
+            other = uuid7()
+            with tenant_scope(other):
+                Tenant.objects.create(id=other, slug="umbrella", name="Umbrella")
+                user = User.objects.create(username="charlie")
+                member = Membership.objects.create(user=user, role=Role.ADMIN)
+                UserToken.objects.create(
+                    membership=member, hash=secret_hash(secret), hint=secret[:16]
+                )
+            house.secrets["charlie"] = secret
+            body = {"verdict": "approve", "digest": gate.digest}
+            return [
+                house.request("charlie", method, path, sent)[0]
+                for method, path, sent in (
+                    ("GET", f"/gates/{gate.pk}", None),
+                    ("POST", f"/gates/{gate.pk}/decisions", body),
+                    ("DELETE", f"/gates/{decision.gate_id}/decisions/{decision.pk}", None),
+                )
+            ] + [house.request("charlie", "GET", "/gates")[1]["results"]]
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as apart:
+        assert apart.submit(as_stranger).result(30) == [404, 404, 404, []]
+    assert house.trace(gate) == before
+    assert not View.objects.exists()
 
 
 # Looking
