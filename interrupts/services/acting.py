@@ -78,7 +78,7 @@ def role_now(principal: Principal) -> str:
 
 
 def may_stop(principal: Principal, run: Run) -> bool:
-    """Say whether the person may stop or revise the run: domain.md, "Who may"."""
+    """Say whether the person may stop or revise the run: docs/glossary.md, "Who may"."""
     role = role_now(principal)
     if role == Role.VIEWER:
         return False

@@ -25,7 +25,7 @@ from tests.tenantfile.conftest import acme, other
 
 Answer = tuple[int, Any, Mapping[str, str]]
 NO_SUCH = "00000000-0000-7000-8000-000000000000"
-# Showing a gate records that it was shown (domain.md, invariant 9); nothing else may differ.
+# Showing a gate records that it was shown (docs/guarantees.md, the ninth); nothing else may differ.
 LOOKING = {"approvals_view"}
 
 
