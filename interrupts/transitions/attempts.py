@@ -118,7 +118,7 @@ def _settle(
         if not was_unknown:
             become_unknown(work, step, attempt, seen.error)
         return
-    if seen.outcome == Outcome.NOT_PERFORMED and not seen.for_good:
+    if seen.outcome == Outcome.NOT_PERFORMED and (_starts_nothing(work) or not seen.for_good):
         _not_performed(work, step, seen)
     else:
         _conclude(work, step, seen, receipt)
@@ -146,7 +146,7 @@ def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
 
 def _not_performed(work: Work, step: Step, seen: Seen) -> None:
     """Between two tries nothing is in flight: the step is ready again, or cancelled."""
-    if work.run.status == RunStatus.CANCELLING or work.run.ended:
+    if _starts_nothing(work):
         move_step(step, StepStatus.CANCELLED)
         step.outcome, step.settled_at = Outcome.NOT_PERFORMED, work.now
         _save(step)
@@ -164,6 +164,10 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
     work.note("step.retried", step=step.pk, attempts=step.attempts, due_at=step.due_at)
     if step.executor == Executor.AGENT and work.run.status == RunStatus.RUNNING:
         work.wake()
+
+
+def _starts_nothing(work: Work) -> bool:
+    return work.run.ended or work.run.status == RunStatus.CANCELLING
 
 
 def backoff(attempts: int, retry_after: float | None) -> float:
@@ -195,8 +199,7 @@ def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None
     if attempt is not None and attempt.lapsed_at is None and attempt.settled_at is None:
         attempt.outcome, attempt.lapsed_at = Outcome.UNKNOWN, work.now
         attempt.save(update_fields=["outcome", "lapsed_at"])
-    starts_nothing = work.run.status == RunStatus.CANCELLING or work.run.ended
-    if step.attempts < READ_TRIES or starts_nothing:
+    if step.attempts < READ_TRIES or _starts_nothing(work):
         _not_performed(
             work, step, Seen(outcome=Outcome.UNKNOWN, source=Source.EXECUTOR, by="", error=why)
         )
@@ -327,9 +330,9 @@ def record_read(work: Work, step: Step, seen: Seen, worker: str) -> None:
     )
     if again:
         step.due_at = work.now + timedelta(seconds=backoff(step.attempts, seen.retry_after))
-        step.error = seen.error
+        step.outcome, step.error = Outcome.NOT_PERFORMED, seen.error
         work.due(step.due_at)
-        step.save(update_fields=["fence", "attempts", "due_at", "error"])
+        step.save(update_fields=["fence", "attempts", "due_at", "outcome", "error"])
         work.note("step.retried", step=step.pk, attempts=step.attempts, due_at=step.due_at)
         return
     step.save(update_fields=["fence", "attempts"])
