@@ -13,6 +13,7 @@ from interrupts.authorizer import authorizer
 from interrupts.errors import UnknownTool
 from interrupts.models import Tool, ToolVersion
 from interrupts.schemas import Validator
+from tenants.models import Tenant
 from tenants.scope import current_tenant_id
 from tenants.sealing import unseal
 
@@ -60,6 +61,11 @@ def effect(tenant: UUID, version_id: UUID, authority_version: int) -> effects.Ef
         allowed_hosts=authorizer().allowed_hosts(),
         quote_refusals=not found.sensitive,
     )
+
+
+def authority_now() -> int:
+    """Read the tenant's authority version, for what is done outside a lock."""
+    return Tenant.objects.values_list("authority_version", flat=True).get(pk=current_tenant_id())
 
 
 def secret_of(found: ToolVersion) -> str | None:

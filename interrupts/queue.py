@@ -3,7 +3,7 @@
 A wake is a hint: the run's ``due_at`` is set before it, and the sweep finds what a lost one left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from tenants.scope import current_tenant_id
 
 WORK_RUN = "interrupts.work_run"
 SWEEP = "interrupts.sweep"
+FIND_OUT = "interrupts.find_out"
 GRACE = timedelta(seconds=2)  # how long a wake may take before the sweep looks itself
 
 
@@ -31,6 +32,12 @@ def send_after_commit(tenant_id: UUID, run_id: UUID, epoch: int) -> None:
     transaction.on_commit(lambda: send(*names))
 
 
+def find_out(step_id: UUID) -> None:
+    """Have a worker ask what became of a step, after the commit."""
+    names = {"tenant_id": str(current_tenant_id()), "step_id": str(step_id)}
+    transaction.on_commit(lambda: _publish(FIND_OUT, names))
+
+
 def look_soon(run_ids: Sequence[UUID]) -> None:
     """Have the sweep look at these runs now, after the commit and outside its transaction."""
 
@@ -42,9 +49,11 @@ def look_soon(run_ids: Sequence[UUID]) -> None:
 
 def send(tenant_id: str, run_id: str, epoch: int) -> None:
     """Send the hint now; a broker that is gone costs the hint and nothing else."""
+    _publish(WORK_RUN, {"tenant_id": tenant_id, "run_id": run_id, "epoch": epoch})
+
+
+def _publish(task: str, names: Mapping[str, str | int]) -> None:
     try:
-        current_app.send_task(
-            WORK_RUN, kwargs={"tenant_id": tenant_id, "run_id": run_id, "epoch": epoch}
-        )
+        current_app.send_task(task, kwargs=dict(names))
     except (OperationalError, OSError):
         return

@@ -16,7 +16,7 @@ from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
 from interrupts.hot import Advanced, Done, Start
 from interrupts.models import Outcome, Source
-from interrupts.services import attempts, looking, steps
+from interrupts.services import attempts, finding, looking, steps
 from interrupts.transitions.attempts import Seen
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
@@ -95,6 +95,9 @@ def work_run(run_id: UUID, epoch: int) -> int:
         elif at.verdict == "renew" and at.step is not None:
             finished = None
             steps.renew(turn.run, at.step, SYSTEM)
+        elif at.verdict == "ask" and at.step is not None:
+            finished = None
+            finding.ask_first(at.step)
         else:
             _leave(turn, at, over=attempt is None)
             return calls

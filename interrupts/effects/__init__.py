@@ -62,7 +62,7 @@ class Offers:
     compensate: bool
 
 
-def effect_for(  # noqa: PLR0913  (a declaration has this many parts)
+def effect_for(
     executor: Mapping[str, Any],
     *,
     preview: _Part,

@@ -1,4 +1,4 @@
-"""The hot writes: one round trip and one commit each (docs/adr/0001-hot-path.md).
+"""The hot writes: one round trip and one commit each (docs/adr/0001).
 
 Always in this order: the tenant's variable and the drain lock, shared; the run's lock; look and
 write. Each statement of a function sees what was committed before it began, so what is looked at

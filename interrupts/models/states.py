@@ -75,7 +75,8 @@ STEP_MOVES: dict[StepStatus, frozenset[StepStatus]] = {
         {S.EXECUTING, S.SUCCEEDED, S.FAILED, S.WAITING, S.DENIED, S.REVISED, S.CANCELLED}
     ),
     S.EXECUTING: frozenset({S.SUCCEEDED, S.FAILED, S.UNKNOWN, S.READY, S.CANCELLED}),
-    S.UNKNOWN: frozenset({S.SUCCEEDED, S.FAILED, S.READY, S.CANCELLED}),
+    # Unknown to executing: the same call is sent again under its key, to find out.
+    S.UNKNOWN: frozenset({S.SUCCEEDED, S.FAILED, S.READY, S.EXECUTING, S.CANCELLED}),
     S.SUCCEEDED: frozenset({S.COMPENSATING}),
     S.COMPENSATING: frozenset({S.COMPENSATED, S.SUCCEEDED}),
     S.COMPENSATED: frozenset(),

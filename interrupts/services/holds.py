@@ -11,7 +11,6 @@ from uuid import UUID
 
 from config import jsontext
 from config.errors import AgentsOnly, InvalidBody, PeopleOnly, faults
-from interrupts import catalogue
 from interrupts.errors import (
     AlreadyResolved,
     Damaged,
@@ -36,6 +35,7 @@ from interrupts.models import (
 )
 from interrupts.schemas import check_response_schema, validate_value
 from interrupts.services import attempts as findings
+from interrupts.services import finding
 from interrupts.services import steps as proposing
 from interrupts.services.acting import (
     OPERATORS,
@@ -47,6 +47,7 @@ from interrupts.services.acting import (
 )
 from interrupts.transitions import checkpoints, holds, runs, steps, wording
 from interrupts.transitions.attempts import recovery_hold
+from interrupts.transitions.finding import how, on_offer, recovery_schema, settle_after
 from interrupts.work import Work
 from tenants.conditions import ANY_VERSION, IfMatch
 from tenants.models import Role
@@ -258,7 +259,7 @@ def _ask_anew(answer: _Answer) -> None:
         return
     step = Step.objects.get(pk=str(answer.interrupt.step))
     if step.status == StepStatus.UNKNOWN:
-        holds.open_holds(answer.work, recovery_hold(answer.work.run, step, step.error))
+        holds.open_holds(answer.work, recovery_hold(answer.work, step, step.error))
 
 
 def _resume(answer: _Answer) -> None:
@@ -311,11 +312,17 @@ def _recover(answer: _Answer) -> None:
     """Settle an unknown step by what a person found out."""
     if answer.value is UNSET:
         raise InvalidBody.at("/value", "is missing")
-    _check_value(answer)
     work, value = answer.work, answer.value
     step = Step.objects.get(pk=str(answer.interrupt.step))
     if step.status != StepStatus.UNKNOWN:
-        raise AlreadyResolved("The step's outcome is known.")
+        raise AlreadyResolved("The step's outcome is not unknown.")
+    # What is offered depends on the time: a key is honoured for so long.
+    answer.interrupt.schema = recovery_schema(on_offer(work, step))
+    _check_value(answer)
+    if value["outcome"] == "check_again":
+        work.note("reconciliation.requested", step=step.pk, by=answer.principal.actor.as_json)
+        finding.check_again(work, step)
+        return
     if value["outcome"] == "unresolvable":
         work.ending = True
         answer.resolve(Resolution.RESUME)
@@ -324,6 +331,7 @@ def _recover(answer: _Answer) -> None:
         return
     if value["outcome"] == "not_performed":
         _wait_till_it_has_landed(step)
+        step.ask_first = how(step) == "ask"
     # Resolved by the person first: the finding closes no interrupt of its own then.
     work.ending = True
     answer.resolve(Resolution.RESUME)
@@ -357,11 +365,8 @@ def _wait_till_it_has_landed(step: Step) -> None:
     """
     if step.executor == Executor.AGENT:
         return
-    version = catalogue.version(step.tenant_id, step.tool_version_id)
-    settle_after = float((version.reconcile or {}).get("settle_after", 10))
     if step.unknown_at is not None:
-        step.due_at = step.unknown_at + timedelta(seconds=settle_after)
-        step.save(update_fields=["due_at"])
+        step.due_at = step.unknown_at + settle_after(step)
 
 
 def _revise(answer: _Answer) -> None:

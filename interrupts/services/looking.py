@@ -20,6 +20,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
+from interrupts.services import finding
 from interrupts.services import steps as proposing
 from interrupts.services.runs import owner_silent_at
 from interrupts.transitions import attempts, holds, runs, steps, wording
@@ -33,6 +34,7 @@ def look(run_id: UUID) -> None:
         before = len(work.entries)
         lapse_leases(work)
         lose_read(work)
+        finding.ask_due(work)
         expire(work)
         find_owner_lost(work)
         if work.run.status == RunStatus.RUNNING:
@@ -134,6 +136,9 @@ def set_due(work: Work) -> None:
     """Set the earliest moment at which something of the run is due, and wake what can go on."""
     run = work.run
     for at in holds.open_of(work).values_list("expires_at", flat=True):
+        work.due(at)
+    unknown = Step.objects.filter(run=run, status=StepStatus.UNKNOWN, ask_at__isnull=False)
+    for at in unknown.values_list("ask_at", flat=True):
         work.due(at)
     work.due(owner_silent_at(run))
     if run.status == RunStatus.CANCELLING:

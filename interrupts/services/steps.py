@@ -416,7 +416,9 @@ def frozen(run: Run, step: Step) -> bool:
     ).exists()
 
 
-def start(work: Work, step: Step, arguments: bytes, *, worker: str) -> Attempt:
+def start(
+    work: Work, step: Step, arguments: bytes, *, worker: str, margin: float = 0.0
+) -> Attempt:
     """Intend: the attempt, its fence and its lease; what runs is what was authorised."""
     if step_digest(step.tool_name, step.tool_number, arguments) != step.authorized_digest:
         raise Damaged("The stored arguments are not those that were authorised.")
@@ -432,8 +434,8 @@ def start(work: Work, step: Step, arguments: bytes, *, worker: str) -> Attempt:
         epoch=work.run.epoch,
         worker=worker,
         started_at=work.now,
-        lease_seconds=step.timeout_seconds,
-        lease_expires_at=work.now + timedelta(seconds=step.timeout_seconds),
+        lease_seconds=step.timeout_seconds + margin,
+        lease_expires_at=work.now + timedelta(seconds=step.timeout_seconds + margin),
     )
     work.due(attempt.lease_expires_at)
     work.note(

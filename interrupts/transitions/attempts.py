@@ -6,7 +6,6 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 from interrupts import catalogue, content
 from interrupts.authorizer import authorizer
@@ -19,13 +18,12 @@ from interrupts.models import (
     Receipt,
     Resolution,
     ResponseKind,
-    Run,
     RunStatus,
     Source,
     Step,
     StepStatus,
 )
-from interrupts.transitions import holds, runs, steps, wording
+from interrupts.transitions import finding, holds, runs, steps, wording
 from interrupts.transitions.moves import move_step
 from interrupts.work import Work
 from tenants.journal import SYSTEM
@@ -122,7 +120,7 @@ def _settle(
         _not_performed(work, step, seen)
     else:
         _conclude(work, step, seen, receipt)
-    if was_unknown:
+    if was_unknown or _is_being_found_out(work, step):
         _found_out(work, step)
     if seen.outcome == Outcome.FAILED and seen.on_failure == "interrupt":
         _ask_about_failure(work, step)
@@ -134,6 +132,7 @@ def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
     succeeded = seen.outcome == Outcome.SUCCEEDED
     move_step(step, StepStatus.SUCCEEDED if succeeded else StepStatus.FAILED)
     step.outcome = seen.outcome
+    step.ask_at, step.ask_first = None, False
     step.result = receipt.result
     step.external_id = seen.external_id
     step.error = seen.error
@@ -155,6 +154,7 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
         return
     move_step(step, StepStatus.READY)
     step.outcome, step.error, step.unknown_at = Outcome.NOT_PERFORMED, seen.error, None
+    step.ask_at = None
     if step.executor != Executor.AGENT:
         again = work.now + timedelta(seconds=backoff(step.attempts, seen.retry_after))
         # A call that was lost and may still land is waited out, however short the backoff.
@@ -186,13 +186,15 @@ def become_unknown(work: Work, step: Step, attempt: Attempt | None, why: str | N
         return
     move_step(step, StepStatus.UNKNOWN)
     step.outcome, step.error, step.unknown_at = Outcome.UNKNOWN, why, work.now
+    finding.plan(work, step)
     _save(step)
     work.note("step.unknown", step=step.pk, position=step.position)
     if attempt is not None and attempt.lapsed_at is None:
         attempt.outcome, attempt.lapsed_at = Outcome.UNKNOWN, work.now
         attempt.save(update_fields=["outcome", "lapsed_at"])
-    if not work.run.ended:  # it ended with this in flight: it starts nothing that could be held
-        holds.open_holds(work, recovery_hold(work.run, step, why))
+    if not work.run.ended and not _is_being_found_out(work, step):
+        # One that ended with this in flight starts nothing that could be held.
+        holds.open_holds(work, recovery_hold(work, step, why))
 
 
 def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None) -> None:
@@ -213,34 +215,30 @@ def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None
         _ask_about_failure(work, step)
 
 
-def recovery_hold(run: Run, step: Step, why: str | None) -> holds.Hold:
-    cancelling = run.status == RunStatus.CANCELLING
+def _is_being_found_out(work: Work, step: Step) -> bool:
+    return bool(
+        holds.open_of(work).filter(step=step.pk, reason=Reason.OUTCOME_UNKNOWN).exists()
+    )
+
+
+def recovery_hold(work: Work, step: Step, why: str | None) -> holds.Hold:
+    cancelling = work.run.status == RunStatus.CANCELLING
     return holds.Hold(
         reason=Reason.OUTCOME_UNKNOWN,
         kind=ResponseKind.RECOVERY,
         question=wording.OUTCOME_UNKNOWN,
         allowed=(Resolution.RESUME,) if cancelling else (Resolution.RESUME, Resolution.CANCEL),
-        schema=recovery_schema(),
+        schema=finding.recovery_schema(finding.on_offer(work, step)),
         step=step.pk,
-        evidence={"seen": why, "attempts": step.attempts, "tool": step.tool_name},
-    )
-
-
-RECOVERY_OUTCOMES = ("performed", "not_performed", "skip", "unresolvable")
-
-
-def recovery_schema(outcomes: tuple[str, ...] = RECOVERY_OUTCOMES) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": ["outcome", "evidence"],
-        "additionalProperties": False,
-        "properties": {
-            "outcome": {"enum": list(outcomes)},
-            "evidence": {"type": "string", "minLength": 1, "maxLength": 10000},
-            "result": {},
-            "external_id": {"type": "string", "maxLength": 1000},
+        evidence={
+            "seen": why,
+            "attempts": step.attempts,
+            "tool": step.tool_name,
+            "how": finding.how(step),
+            "next_at": step.ask_at.isoformat() if step.ask_at else None,
+            "set_aside": finding.set_aside(step),
         },
-    }
+    )
 
 
 def _found_out(work: Work, step: Step) -> None:
@@ -300,6 +298,9 @@ def _save(step: Step) -> None:
             "error",
             "reason",
             "unknown_at",
+            "asked",
+            "ask_at",
+            "ask_first",
             "due_at",
             "settled_at",
         ]
