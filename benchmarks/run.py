@@ -5,6 +5,7 @@ parts take turns at being first. What is printed and written is the median over 
 """
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from benchmarks.bare.server import serving
 from benchmarks.cluster import Cluster, started, told_settings
@@ -166,6 +169,11 @@ def everything() -> Iterator[Bench]:
         yield Bench(cluster, peers, service, bare_port, count())
 
 
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End as on Ctrl-C: what was started is stopped, and the cluster's folder removed."""
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Measure, print the table and write the results."""
     arguments = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
@@ -173,6 +181,7 @@ def main() -> None:
     arguments.add_argument("--only", metavar="NAME", help="one figure, with what it is made of")
     given = arguments.parse_args()
     parts = chosen(given.only)
+    signal.signal(signal.SIGTERM, _end)
     with everything() as bench:
         metrics = summarise(list(measure(bench, parts, given.rounds)))
     sys.stdout.write(table(metrics) + "\n")
