@@ -1,6 +1,5 @@
 """The Celery application. Its messages are hints: whoever sends one goes on without a broker."""
 
-import mmap
 import os
 import time
 from typing import Any
@@ -9,6 +8,8 @@ from celery import Celery
 from celery.signals import worker_process_init, worker_shutting_down
 from kombu import Connection
 from kombu.exceptions import OperationalError
+
+from config.stopping import stop
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -49,18 +50,10 @@ app = Hints("abeyance")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
-# One byte that the worker's main process and its pool share: Celery tells the pool of no stop.
-_stopping = mmap.mmap(-1, 1)
-
-
-def is_stopping() -> bool:
-    """Return whether this worker has been told to stop: work then ends at its next boundary."""
-    return _stopping[0] != 0
-
 
 @worker_shutting_down.connect
 def tell_the_pool(**_: object) -> None:
-    _stopping[0] = 1
+    stop()
 
 
 @worker_process_init.connect
