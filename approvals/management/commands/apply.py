@@ -12,6 +12,7 @@ from approvals.tenantfile.checking import check_documents, unmatched_globs
 from approvals.tenantfile.credentials import CannotGiveOut, CredentialsFile
 from approvals.tenantfile.difference import lines_of, summary
 from approvals.tenantfile.reading import UnreadableFile, read_documents
+from tenants.services.people import AnotherPerson
 
 
 class Command(BaseCommand):
@@ -41,6 +42,9 @@ class Command(BaseCommand):
             applied = self._apply(documents, credentials, dry_run=options["dry_run"])
         except (UnreadableFile, CannotGiveOut) as fault:
             raise CommandError(f"nothing was changed\n{fault}") from None
+        except AnotherPerson as fault:
+            # Made between the check and the change, by another way than this.
+            raise CommandError(f"nothing was changed\nanother person is called {fault}") from None
         except (DatabaseError, InterfaceError) as fault:
             made = "the changes were made, but" if self.committed else "nothing was changed:"
             raise CommandError(f"{made} the database says: {str(fault).strip()}") from fault
