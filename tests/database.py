@@ -21,7 +21,7 @@ def as_owner() -> Iterator[psycopg.Connection[Any]]:
 
 def rewrite(row: Any, **columns: Any) -> None:
     """Change a row that nobody may change, as somebody would who switched that off first."""
-    table = row._meta.db_table
+    table = row._meta.db_table  # noqa: SLF001 - Django documents it
     sets = ", ".join(f"{column} = %s" for column in columns)
     with as_owner() as owner:
         owner.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")

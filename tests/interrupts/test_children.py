@@ -30,7 +30,9 @@ def test_an_interrupt_suspends_every_descendant(house, family):
     house.stop(family[0])
     assert statuses(*family) == ["suspended"] * 3
     assert [open_of(run).reason for run in family] == [
-        "operator_stop", "parent_interrupted", "parent_interrupted",
+        "operator_stop",
+        "parent_interrupted",
+        "parent_interrupted",
     ]
     assert [fresh(run).epoch for run in family] == [2, 2, 2]
     assert versions(*family) == [version + 1 for version in before]
@@ -43,7 +45,7 @@ def test_descendants_go_on_with_their_parent(house, family):
 
 
 def test_a_child_that_is_held_by_something_of_its_own_stays_so_and_holds_its_own(house, family):
-    parent, child, grandchild = family
+    parent, child, _grandchild = family
     own = house.stop(child)
     house.respond(house.stop(parent))
     assert statuses(*family) == ["running", "suspended", "suspended"]
@@ -52,7 +54,7 @@ def test_a_child_that_is_held_by_something_of_its_own_stays_so_and_holds_its_own
 
 
 def test_a_childs_own_interrupt_holds_it_back_only(house, family):
-    parent, child, grandchild = family
+    _parent, child, _grandchild = family
     house.stop(child)
     assert statuses(*family) == ["running", "suspended", "suspended"]
 
@@ -73,7 +75,7 @@ def test_an_unknown_outcome_of_a_parent_stops_its_children_too(house):
 
 
 def test_what_holds_a_child_is_answered_by_cancel_only(house, family):
-    parent, child, grandchild = family
+    parent, child, _grandchild = family
     house.stop(parent)
     held = open_of(child)
     assert [one["resolution"] for one in held.allowed] == ["cancel"]
@@ -162,7 +164,7 @@ def test_an_unknown_parent_is_refused(house, family):
 
 
 def test_a_familys_path_leads_from_the_root(house, family):
-    parent, child, grandchild = family
+    parent, child, _grandchild = family
     assert [run.root for run in family] == [parent.pk] * 3
     assert [run.path for run in family] == [[], [parent.pk], [parent.pk, child.pk]]
 

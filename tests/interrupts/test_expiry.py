@@ -16,7 +16,10 @@ def expire(house, interrupt, run):
 def test_an_input_that_nobody_gives_cancels_the_run(house):
     run = house.run()
     asked = house.interrupt(house.agent, run, "input_required", expires_in=60)
-    assert (asked.on_expiry, asked.expires_at - asked.opened_at) == ("cancel", timedelta(seconds=60))
+    assert (asked.on_expiry, asked.expires_at - asked.opened_at) == (
+        "cancel",
+        timedelta(seconds=60),
+    )
     expire(house, asked, run)
     assert (fresh(run).status, fresh(asked).resolution) == ("cancelled", "time_out")
     assert "run.resumed" not in kinds(run)
@@ -25,9 +28,7 @@ def test_an_input_that_nobody_gives_cancels_the_run(house):
 
 def test_one_that_escalates_goes_on_holding_the_run_and_asks_operators(house):
     run = house.run()
-    asked = house.interrupt(
-        house.agent, run, "input_required", expires_in=60, on_expiry="escalate"
-    )
+    asked = house.interrupt(house.agent, run, "input_required", expires_in=60, on_expiry="escalate")
     expire(house, asked, run)
     asked = fresh(asked)
     assert (asked.status, asked.expires_at, asked.who) == ("open", None, ["operator", "admin"])
@@ -105,7 +106,9 @@ def test_one_that_expires_ends_the_others_too(house):
     earlier(second, "expires_at", 7200)
     expire(house, first, run)
     assert [fresh(one).resolution for one in (stop, first, second)] == [
-        "cancel", "time_out", "cancel",
+        "cancel",
+        "time_out",
+        "cancel",
     ]
     assert fresh(run).status == "cancelled"
 
@@ -115,9 +118,7 @@ def test_a_run_is_never_resumed_by_time(house, on_expiry):
     house.tool("t")
     run = house.run()
     house.propose(run, ("t", {"n": 1}))
-    asked = house.interrupt(
-        house.agent, run, "input_required", expires_in=60, on_expiry=on_expiry
-    )
+    asked = house.interrupt(house.agent, run, "input_required", expires_in=60, on_expiry=on_expiry)
     expire(house, asked, run)
     house.work(run)
     looking.look(run.pk)

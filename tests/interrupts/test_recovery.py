@@ -32,7 +32,7 @@ def test_an_unknown_outcome_opens_one_recovery_a_step(house):
 
 
 def test_an_unknown_outcome_is_never_tried_again_by_itself(house, lost):
-    run, step = lost
+    run, _step = lost
     for _ in range(3):
         house.look(run)
         house.work(run)
@@ -46,7 +46,8 @@ def test_performed_is_taken_with_its_evidence(house, lost):
     assert (step.status, step.outcome, step.external_id) == ("succeeded", "succeeded", "tx-1")
     receipt = Receipt.objects.get(step=step, source="person")
     assert (receipt.evidence, receipt.by) == (
-        "seen in the log", str(house.people["olga"].actor),
+        "seen in the log",
+        str(house.people["olga"].actor),
     )
     assert fresh(run).status == "running"
 
@@ -121,7 +122,7 @@ def test_unresolvable_cancels_what_had_not_begun_children_too(house):
     ],
 )
 def test_an_answer_without_evidence_or_off_the_list_is_refused(house, lost, value):
-    run, step = lost
+    _run, step = lost
     asked = open_of(step)
     with refused(InvalidBody):
         house.respond(asked, value=value)
@@ -129,7 +130,7 @@ def test_an_answer_without_evidence_or_off_the_list_is_refused(house, lost, valu
 
 def test_only_operators_and_admins_recover(house):
     house.tool("t")
-    run, step = house.lost(run=house.run(requested_by=house.people["bob"].name))
+    _run, step = house.lost(run=house.run(requested_by=house.people["bob"].name))
     house.policy.deciders.add(house.people["alice"].id)
     for who in ("bob", "alice", "vera"):
         with refused(MayNot):
@@ -199,5 +200,8 @@ def test_every_recovery_is_in_the_journal(house, lost):
     run, step = lost
     house.recover(step, "not_performed")
     assert kinds(run)[-4:] == [
-        "interrupt.resolved", "receipt.recorded", "step.retried", "run.resumed",
+        "interrupt.resolved",
+        "receipt.recorded",
+        "step.retried",
+        "run.resumed",
     ]

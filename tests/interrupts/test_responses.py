@@ -235,4 +235,3 @@ def test_nothing_interrupts_a_run_that_has_ended(house):
     with refused(RunEnded):
         house.stop(run)
     assert not Interrupt.objects.exists()
-

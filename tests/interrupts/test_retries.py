@@ -87,7 +87,8 @@ def test_a_try_after_the_wait_succeeds(house):
     step = fresh(step)
     assert (step.status, step.attempts, step.fence) == ("succeeded", 2, 2)
     assert [one.outcome for one in Attempt.objects.order_by("fence")] == [
-        "not_performed", "succeeded",
+        "not_performed",
+        "succeeded",
     ]
 
 
@@ -217,7 +218,9 @@ def test_a_turn_that_is_over_wakes_its_successor(house, monkeypatch):
     assert house.sent[sent:] == [(str(house.tenant.pk), str(run.pk), 1)]
 
 
-def test_no_effect_starts_that_would_not_fit_into_what_is_left_of_the_hard_limit(house, monkeypatch):
+def test_no_effect_starts_that_would_not_fit_into_what_is_left_of_the_hard_limit(
+    house, monkeypatch
+):
     house.tool("t", timeout=30)
     run = house.run()
     (step,) = house.propose(run, ("t", {"n": 1}))

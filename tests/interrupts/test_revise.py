@@ -26,7 +26,11 @@ def test_withdrawn_steps_are_revised_with_their_gates_and_the_run_goes_on(house)
 
     house.respond(stop, "revise", value=revision(ready, waiting))
 
-    assert [fresh(step).status for step in (ready, waiting, kept)] == ["revised", "revised", "ready"]
+    assert [fresh(step).status for step in (ready, waiting, kept)] == [
+        "revised",
+        "revised",
+        "ready",
+    ]
     assert fresh(waiting).reason == "use the other account"
     assert house.policy.closed == [(gate, "withdrawn")]
     assert (fresh(asked).resolution, fresh(stop).resolution) == ("revise", "revise")
@@ -94,7 +98,13 @@ def test_a_step_of_another_run_is_not_withdrawn(house):
 
 @pytest.mark.parametrize(
     "value",
-    [None, {}, {"guidance": ""}, {"guidance": "x", "more": 1}, {"guidance": "x", "withdraw": ["no"]}],
+    [
+        None,
+        {},
+        {"guidance": ""},
+        {"guidance": "x", "more": 1},
+        {"guidance": "x", "withdraw": ["no"]},
+    ],
 )
 def test_a_revision_that_is_none_is_refused(house, value):
     stop = house.stop(house.run())
