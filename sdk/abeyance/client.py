@@ -1,0 +1,243 @@
+"""The client for programs without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from abeyance import driving, making
+from abeyance.connections import Clock, Connection, RealClock, limits
+from abeyance.driving import Driven
+from abeyance.errors import StepError
+from abeyance.handle import Handle
+from abeyance.protocol import Flow
+from abeyance.requests import DEFAULT_PATIENCE, Caller
+from abeyance.values import (
+    Asking,
+    Call,
+    Checkpoint,
+    Document,
+    Finding,
+    Guidance,
+    Proposal,
+    Receipt,
+    RunOptions,
+    State,
+    Step,
+    Usage,
+    Words,
+)
+
+T = TypeVar("T")
+
+
+class Abeyance:
+    """An agent's way to the service at `url`, under the agent's own key.
+
+    A service that does not answer is tried for `patience` seconds, each time under the same
+    idempotency key. `http` is a client of your own, for proxies or certificates, which you close.
+    Threads may share one client.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        patience: float = DEFAULT_PATIENCE,
+        http: httpx.Client | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._caller = Caller(key, patience)
+        self._owns = http is None
+        client = httpx.Client(limits=limits()) if http is None else http
+        self._connection = Connection(url, client, clock or RealClock())
+        self._executors: dict[str, Document] = {}
+
+    def run(
+        self,
+        workflow: str,
+        goal: str,
+        *,
+        state: State | None = None,
+        key: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Run:
+        """Start a run and take it for this process.
+
+        With a `key` that was used before, within a day, it is the run that was started then.
+        """
+        body = {"workflow": workflow, "goal": goal, **options}
+        return self._taken(driving.start(self._caller, self._executors, body, state, key))
+
+    def resume(self, run_id: str) -> Run:
+        """Take an existing run for this process; an earlier process drives it no longer."""
+        return self._taken(driving.resume(self._caller, self._executors, run_id))
+
+    def close(self) -> None:
+        if self._owns:
+            self._connection.http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _fault: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _taken(self, flow: Flow[Driven]) -> Run:
+        return Run(self._connection, self._connection.drive(flow))
+
+
+class Run(Handle):
+    """A run, driven by this process."""
+
+    def __init__(self, connection: Connection, driven: Driven) -> None:
+        super().__init__(driven)
+        self._connection = connection
+
+    def refresh(self) -> Document:
+        """Look at the run again."""
+        return self._drive(driving.refresh(self._driven))
+
+    def step(
+        self,
+        key: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        make: Callable[[Call], Any] | None = None,
+        state: State | None = None,
+        timeout: float | None = None,
+        **words: Unpack[Words],
+    ) -> Receipt:
+        """Have a call made, once, and return the receipt; a second pass returns the recorded one.
+
+        Waits until policy, and whoever it asks, has decided and the call is done: without end, or
+        for `timeout` seconds. `make` makes the call where the tool is one that the agent runs
+        itself. Raises the StepError that says what became of it, StillWaiting among them.
+        """
+        proposal = Proposal(key=key, tool=tool, arguments=arguments, words=words)
+        if make is None:
+            return self._drive(driving.step(self._driven, proposal, state, timeout))
+        (step,) = self.propose(proposal, state=state, timeout=timeout)
+        return self.execute(step, make, timeout=timeout)
+
+    def steps(
+        self,
+        proposals: list[Proposal],
+        *,
+        parallel: bool = False,
+        state: State | None = None,
+        timeout: float | None = None,
+    ) -> list[Receipt | StepError]:
+        """Have the calls of one turn made: decided one by one, begun once all are decided.
+
+        Returns for each its receipt, or the StepError that says why there is none.
+        """
+        return self._drive(
+            driving.group(self._driven, proposals, state, timeout, parallel=parallel)
+        )
+
+    def propose(
+        self,
+        *proposals: Proposal,
+        parallel: bool = False,
+        state: State | None = None,
+        timeout: float | None = None,
+    ) -> list[Step]:
+        """Propose without waiting for an outcome; `wait` or `execute` goes on with the steps."""
+        return self._drive(
+            driving.propose(self._driven, proposals, state, timeout, parallel=parallel)
+        )
+
+    def wait(self, step: Step, *, timeout: float | None = None) -> Receipt:
+        """Wait for the outcome of a step that was proposed; raises as `step` does."""
+        return self._drive(driving.wait(self._driven, step, timeout))
+
+    def execute(
+        self, step: Step, make: Callable[[Call], Any], *, timeout: float | None = None
+    ) -> Receipt:
+        """Make a call that the agent runs itself, as soon as it may start, and report it.
+
+        `make` gets the call with the arguments that were decided, and returns the result or a
+        `Performed`; meanwhile heartbeats keep the claim. It raises NotPerformed or Refused where
+        the call did not happen; whatever else it raises leaves the outcome unknown. What is
+        settled already is not made again.
+        """
+        claimed = self._drive(making.claim(self._driven, step, timeout))
+        if isinstance(claimed, Step):
+            return driving.received(claimed)
+        watched = making.Watched()
+        try:
+            with self._connection.beside(making.heartbeats(self._driven, claimed)), watched:
+                watched.result = make(claimed)
+        finally:
+            step = self._drive(making.report(self._driven, step, claimed, watched.seen))
+        return driving.received(step)
+
+    def reconcile(
+        self, step: Step, *, performed: bool, evidence: str, **found: Unpack[Finding]
+    ) -> Step:
+        """Say what the agent found out about a call of its own whose outcome is unknown."""
+        return self._drive(
+            driving.reconcile(self._driven, step, found, performed=performed, evidence=evidence)
+        )
+
+    def ask(
+        self,
+        question: str,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        anew: bool = False,
+        timeout: float | None = None,
+        **more: Unpack[Asking],
+    ) -> Any:
+        """Put a question to people, wait, and return the value that they gave.
+
+        The same question in the same run returns the value on record, unless it is asked `anew`.
+        `schema` is a JSON Schema that the value fulfils. Raises NotAnswered.
+        """
+        return self._drive(driving.ask(self._driven, question, schema, more, timeout, anew=anew))
+
+    def usage(self, *, tokens: int = 0, cost: Decimal | str | int = 0, seconds: float = 0) -> Usage:
+        """Add to what the run has used; returns whether to stop, and guidance.
+
+        Also the agent's sign of life: call it while the model thinks for long.
+        """
+        return self._drive(driving.report_usage(self._driven, tokens, cost, seconds))
+
+    def acknowledge(self, *guidance: Guidance) -> None:
+        """Say that the agent has read this guidance; all that is known where none is named."""
+        self._drive(driving.acknowledge(self._driven, guidance))
+
+    def checkpoint(self, state: State, *, base: Checkpoint | None = None) -> Checkpoint:
+        """Put the agent's own state, for whatever process resumes the run.
+
+        With a `base` of the same format and version, `state.data` holds only what was added:
+        ``{"/messages": [...]}``, the items by the pointer of their list.
+        """
+        return self._drive(driving.put_state(self._driven, state, base))
+
+    def latest_checkpoint(self) -> Checkpoint | None:
+        """Return the run's newest checkpoint, with the agent's state as it was last put."""
+        return self._drive(driving.latest_checkpoint(self._driven))
+
+    def complete(self, output: Any = None) -> None:
+        """End the run as completed, as soon as it is not suspended; again is no change."""
+        self._drive(driving.end(self._driven, "complete", {"output": output}))
+
+    def fail(self, error: Any) -> None:
+        """End the run as failed, as soon as it is not suspended; again is no change."""
+        self._drive(driving.end(self._driven, "fail", {"error": error}))
+
+    def _drive(self, flow: Flow[T]) -> T:
+        return self._connection.drive(flow)
