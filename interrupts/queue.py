@@ -18,6 +18,7 @@ from tenants.scope import current_tenant_id
 WORK_RUN = "interrupts.work_run"
 SWEEP = "interrupts.sweep"
 FIND_OUT = "interrupts.find_out"
+COMPENSATE = "interrupts.compensate"
 GRACE = timedelta(seconds=2)  # how long a wake may take before the sweep looks itself
 
 
@@ -36,6 +37,12 @@ def find_out(step_id: UUID) -> None:
     """Have a worker ask what became of a step, after the commit."""
     names = {"tenant_id": str(current_tenant_id()), "step_id": str(step_id)}
     transaction.on_commit(lambda: _publish(FIND_OUT, names))
+
+
+def compensate(step_id: UUID) -> None:
+    """Have a worker undo a step's effect, after the commit."""
+    names = {"tenant_id": str(current_tenant_id()), "step_id": str(step_id)}
+    transaction.on_commit(lambda: _publish(COMPENSATE, names))
 
 
 def look_soon(run_ids: Sequence[UUID]) -> None:

@@ -9,7 +9,7 @@ from celery.signals import worker_ready, worker_shutting_down
 
 from interrupts import queue, sweep, worker
 from interrupts.models import Run
-from interrupts.services import finding
+from interrupts.services import compensating, finding
 from tenants.scope import tenant_scope
 
 sweeper = sweep.Sweeper()
@@ -28,6 +28,12 @@ def work_run(*, tenant_id: str, run_id: str, epoch: int, **_newer: object) -> No
 def find_out(*, tenant_id: str, step_id: str, **_newer: object) -> None:
     with tenant_scope(UUID(tenant_id)):
         finding.find_out(UUID(step_id), worker.worker_name())
+
+
+@shared_task(name=queue.COMPENSATE)
+def compensate(*, tenant_id: str, step_id: str, **_newer: object) -> None:
+    with tenant_scope(UUID(tenant_id)):
+        compensating.compensate(UUID(step_id), worker.worker_name())
 
 
 @shared_task(name=queue.SWEEP)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from config import jsontext
+from config.stopping import is_stopping
 from interrupts import catalogue, content, hot, queue
 from interrupts.digests import step_digest
 from interrupts.effects import Call, Observed
@@ -17,7 +18,7 @@ from interrupts.effects import Outcome as Saw
 from interrupts.hot import Advanced, Done, Start
 from interrupts.models import Outcome, Source
 from interrupts.services import attempts, finding, looking, steps
-from interrupts.transitions.attempts import Seen
+from interrupts.transitions.receipts import Seen
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
 from tenants.scope import current_tenant_id
@@ -48,7 +49,7 @@ class _Turn:
 
     @property
     def is_over(self) -> bool:
-        return time.monotonic() - self.began > TURN_SECONDS
+        return is_stopping() or time.monotonic() - self.began > TURN_SECONDS
 
     def wake_another(self) -> None:
         queue.send(str(self.tenant), str(self.run), self.epoch)
@@ -72,8 +73,9 @@ class _Finished:
 def work_run(run_id: UUID, epoch: int) -> int:
     """Work a run of the current tenant as far as it goes; return how many calls were made.
 
-    Stops where nothing may start now, where the epoch is an older one, and after TURN_SECONDS: a
-    successor is woken then. Starts no effect whose timeout exceeds what is left of the hard limit.
+    Stops where nothing may start now, where the epoch is an older one, and after TURN_SECONDS or
+    when the worker is told to stop: a successor is woken then. Starts no effect whose timeout
+    exceeds what is left of the hard limit.
     """
     turn = _Turn(current_tenant_id(), run_id, epoch, worker_name(), time.monotonic())
     finished: _Finished | None = None

@@ -92,6 +92,7 @@ ACKNOWLEDGE: Final = members(
 COMPLETE_RUN: Final = members({"output": ANY}, {"session": SESSION})
 FAIL_RUN: Final = members({"error": ANY}, {"session": SESSION})
 CANCEL_RUN: Final = members({}, {"note": NOTE, "compensate": FLAG})
+FORK_RUN: Final = members({"checkpoint": ID})
 PUT_STATE: Final = members(
     {"agent_state": {"oneOf": [WHOLE_STATE, GROWN_STATE]}}, {"session": SESSION}
 )
@@ -130,6 +131,7 @@ PROPOSE_STEPS: Final = members(
 PROPOSE: Final = EitherShape("steps", having=PROPOSE_STEPS, lacking=PROPOSE_STEP)
 BESIDE_STEPS: Final = frozenset(_PROPOSAL)
 
+COMPENSATE: Final = members({}, {"note": NOTE})
 CLAIM_STEP: Final = members({}, {"session": SESSION})
 HEARTBEAT: Final = members({"fence": FENCE})
 RECEIPT: Final = members(

@@ -14,6 +14,7 @@ from interrupts.api import bodies, rendering, shapes
 from interrupts.api.access import agent_of, may_read_state, may_see, seen_run
 from interrupts.models import Checkpoint, Run, RunStatus, Suspension
 from interrupts.services import checkpoints as checkpoint_services
+from interrupts.services import forks as fork_services
 from interrupts.services import runs as services
 from interrupts.services.runs import owner_silent_at
 from tenants.api.answers import answer, etag, instant
@@ -256,6 +257,25 @@ class CancelView(TenantView):
     def post(self, call: ApiCall, pk: UUID) -> Answer:
         services.cancel_run(call.principal, pk, **call.body, if_match=call.if_match)
         return run_answer(pk, 202)
+
+
+class ForkView(TenantView):
+    subject = Run
+
+    @operation(
+        "Go on from a checkpoint of an ended run, as a new run",
+        description="Of the same agent, without steps and usage. What succeeded under a step's"
+        " `key` in the old run is not done again: proposing it answers with that step.",
+        who="people",
+        roles=OPERATORS,
+        body=bodies.FORK_RUN,
+        answers={201: shapes.RUN},
+        refusals={"people-only": 403, "run-not-ended": 409, "damaged": 409},
+        versioned=True,
+    )
+    def post(self, call: ApiCall, pk: UUID) -> Answer:
+        fork = fork_services.fork_run(call.principal, pk, **call.body)
+        return run_answer(fork.pk, 201)
 
 
 class CheckpointsView(TenantView):

@@ -15,9 +15,10 @@ from config.keys import keyed_digest
 from interrupts import selectors
 from interrupts.api import bodies, rendering, shapes
 from interrupts.api.access import may_see, seen_run
-from interrupts.api.runs import NOT_YOUR_RUN, OF_THE_AGENT, SESSIONS
+from interrupts.api.runs import NOT_YOUR_RUN, OF_THE_AGENT, OPERATORS, SESSIONS
 from interrupts.models import Attempt, Run, Step
 from interrupts.services import attempts as attempt_services
+from interrupts.services import compensating
 from interrupts.services import steps as services
 from tenants.api.answers import answer, etag, instant
 from tenants.api.http import WAIT_QUERY, waiting
@@ -165,6 +166,23 @@ class ReconciliationView(TenantView):
     def post(self, call: ApiCall, pk: UUID) -> Answer:
         step = attempt_services.reconcile(call.principal, pk, **call.body)
         return step_answer(step, call.principal)
+
+
+class CompensationView(TenantView):
+    subject = Step
+
+    @operation(
+        "Have an effect undone",
+        description="Also of an ended run. Wanted or done already: 202, and nothing changes.",
+        who="people",
+        roles=OPERATORS,
+        body=bodies.COMPENSATE,
+        answers={202: shapes.STEP},
+        refusals={"people-only": 403, "not-compensable": 409},
+    )
+    def post(self, call: ApiCall, pk: UUID) -> Answer:
+        step = compensating.compensate_step(call.principal, pk, **call.body)
+        return step_answer(step, call.principal, 202)
 
 
 class HeartbeatView(TenantView):

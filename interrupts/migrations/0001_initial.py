@@ -199,6 +199,8 @@ class Migration(migrations.Migration):
                 ('asked', models.IntegerField(default=0)),
                 ('ask_at', models.DateTimeField(null=True)),
                 ('ask_first', models.BooleanField(default=False)),
+                ('undo_wanted', models.BooleanField(default=False)),
+                ('undo_tries', models.IntegerField(default=0)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('settled_at', models.DateTimeField(null=True)),
                 ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='interrupts.run')),

@@ -69,6 +69,8 @@ class Step(TenantOwned):
     asked = models.IntegerField(default=0)  # how often the tool was asked what happened
     ask_at = models.DateTimeField(null=True)  # when it is asked next; null: only a person settles it
     ask_first = models.BooleanField(default=False)  # it is asked once more before it is sent again
+    undo_wanted = models.BooleanField(default=False)  # its effect is to be undone
+    undo_tries = models.IntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     settled_at = models.DateTimeField(null=True)
 

@@ -15,7 +15,7 @@ from interrupts.errors import NotUnknown, ReceiptConflict, StaleClaim
 from interrupts.models import Attempt, Outcome, Receipt, Source, Step, StepStatus
 from interrupts.services.acting import own_run
 from interrupts.transitions import attempts
-from interrupts.transitions.attempts import Seen
+from interrupts.transitions.receipts import Seen
 from interrupts.work import Work, working
 from tenants.journal import Actor
 from tenants.principal import Principal

@@ -29,7 +29,7 @@ from interrupts.models import (
 from interrupts.services import attempts as facts
 from interrupts.services import steps as proposing
 from interrupts.transitions import attempts, finding, holds
-from interrupts.transitions.attempts import Seen
+from interrupts.transitions.receipts import Seen
 from interrupts.work import Work, working
 from tenants.journal import SYSTEM
 from tenants.scope import current_tenant_id

@@ -45,7 +45,7 @@ from interrupts.services.acting import (
     not_ended,
     role_now,
 )
-from interrupts.transitions import checkpoints, holds, runs, steps, wording
+from interrupts.transitions import checkpoints, compensation, holds, runs, steps, wording
 from interrupts.transitions.attempts import recovery_hold
 from interrupts.transitions.finding import how, on_offer, recovery_schema, settle_after
 from interrupts.work import Work
@@ -417,7 +417,24 @@ RESUMES: dict[ResponseKind, Callable[[_Answer], None]] = {
     ResponseKind.RECOVERY: _recover,
     ResponseKind.EXTENSION: _extend,
 }
+def _after_refusal(answer: _Answer) -> None:
+    """A refused compensation: tried again, or left as it is."""
+    if answer.value is UNSET:
+        raise InvalidBody.at("/value", "is missing")
+    _check_value(answer)
+    step = Step.objects.get(pk=str(answer.interrupt.step))
+    answer.resolve(Resolution.COMPENSATE)
+    if step.status != StepStatus.COMPENSATING:
+        return
+    if answer.value["action"] == compensation.TRY_AGAIN:
+        compensation.try_again(answer.work, step)
+    else:
+        compensation.leave(answer.work, step)
+        runs.finish_cancel(answer.work)
+
+
 ANSWERS: dict[Resolution, Callable[[_Answer], None]] = {
+    Resolution.COMPENSATE: _after_refusal,
     Resolution.RESUME: _resume,
     Resolution.REVISE: _revise,
     Resolution.CANCEL: _cancel,

@@ -20,10 +20,11 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.services import finding
+from interrupts.services import compensating, finding
 from interrupts.services import steps as proposing
 from interrupts.services.runs import owner_silent_at
 from interrupts.transitions import attempts, holds, runs, steps, wording
+from interrupts.transitions.receipts import Seen
 from interrupts.work import Work, working
 from tenants.journal import SYSTEM
 
@@ -35,6 +36,7 @@ def look(run_id: UUID) -> None:
         lapse_leases(work)
         lose_read(work)
         finding.ask_due(work)
+        compensating.send_due(work)
         expire(work)
         find_owner_lost(work)
         if work.run.status == RunStatus.RUNNING:
@@ -43,6 +45,7 @@ def look(run_id: UUID) -> None:
         if len(work.entries) == before:
             work.state_unchanged()
         work.run.due_at = None
+        compensating.watch(work)
         runs.watch_leases(work)
         if not work.run.ended:
             set_due(work)
@@ -65,7 +68,7 @@ def lose_read(work: Work) -> None:
         attempts.record_read(work, step, _LOST_READ, worker="")
 
 
-_LOST_READ = attempts.Seen(
+_LOST_READ = Seen(
     outcome=Outcome.UNKNOWN,
     source=Source.EXECUTOR,
     by="system:abeyance",

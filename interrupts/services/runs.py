@@ -21,7 +21,6 @@ from interrupts.models import (
     Run,
     RunStatus,
     Step,
-    StepStatus,
 )
 from interrupts.services import agentstate
 from interrupts.services.acting import OPERATORS, as_agent, as_person, not_ended, role_now
@@ -73,7 +72,7 @@ def start_run(
         run.root = mother.root if mother else run.pk
         run.path = [*mother.path, mother.pk] if mother else []
         run.key_scope = run.pk
-        run.budget = _budget(budget or {}, authorizer().limits(run), mother)
+        run.budget = limits_in_force(budget or {}, authorizer().limits(run), mother)
         run.save(force_insert=True)
         work = Work(run, now, principal.actor, authority_version)
         work.state_unchanged()  # it starts at the first version
@@ -120,7 +119,7 @@ def _requester(username: str | None, parent: Run | None) -> UUID | None:
     return user_id
 
 
-def _budget(asked: dict[str, Any], tenant: dict[str, Any], parent: Run | None) -> dict[str, Any]:
+def limits_in_force(asked: dict[str, Any], tenant: dict[str, Any], parent: Run | None) -> dict[str, Any]:
     """The limits in force: the smallest of what is asked, the tenant's and the parent's."""
     limits: dict[str, Any] = {}
     for source in (asked, tenant, parent.budget if parent else {}):
@@ -260,30 +259,15 @@ def cancel_run(
 ) -> Run:
     """Cancel the run and its descendants; a repeat while it is cancelling changes nothing.
 
-    Raises MayNot, RunEnded, and InvalidBody where an effect would have to be undone.
+    ``compensate``: what was done and can be undone is undone, the newest first. Raises MayNot,
+    RunEnded.
     """
     with as_person(principal, run_id, if_match=if_match) as work:
         if role_now(principal) not in OPERATORS:
             raise MayNot("Operators and admins cancel.")
         if work.run.ended:
             not_ended(work.run)
-        if compensate:
-            _refuse_compensation(work.run)
         if work.run.status != RunStatus.CANCELLING:
-            work.run.compensating = compensate
-            runs.cancel(work, note=note)
+            runs.cancel(work, note=note, compensate=compensate)
             work.due(work.now)
     return work.run
-
-
-def _refuse_compensation(run: Run) -> None:
-    """Compensation is not built yet: what would need it is refused, not silently left as it is."""
-    family = Run.objects.filter(root=run.root, path__contains=[run.pk]).values("pk")
-    undoable = Step.objects.filter(
-        run__in=[run.pk, *[row["pk"] for row in family]],
-        status__in=[StepStatus.SUCCEEDED, StepStatus.EXECUTING, StepStatus.UNKNOWN],
-        tool_version__compensate__isnull=False,
-        attempts__gt=0,
-    )
-    if undoable.exists():
-        raise InvalidBody.at("/compensate", "this version does not compensate effects yet")

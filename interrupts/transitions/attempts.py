@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
 
-from interrupts import catalogue, content
+from interrupts import catalogue
 from interrupts.authorizer import authorizer
 from interrupts.models import (
     Attempt,
@@ -23,32 +21,13 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import finding, holds, runs, steps, wording
+from interrupts.transitions import compensation, finding, holds, runs, steps, wording
 from interrupts.transitions.moves import move_step
+from interrupts.transitions.receipts import Seen, backoff, write_receipt
 from interrupts.work import Work
 from tenants.journal import SYSTEM
 
-FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 1.0, 30.0
-LONGEST_RETRY_AFTER_SECONDS = 3600.0
 READ_TRIES = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What was seen of an attempt, and by whom. ``result`` is canonical JSON."""
-
-    outcome: Outcome
-    source: Source
-    by: str
-    result: bytes | None = None
-    external_id: str | None = None
-    cost: Decimal | None = None
-    error: str | None = None
-    evidence: str | None = None
-    retry_after: float | None = None  # seconds
-    sensitive: bool = False
-    on_failure: str = "tell"
-    for_good: bool = False  # not performed, and not to be sent again
 
 
 def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Receipt:
@@ -56,7 +35,7 @@ def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Recei
 
     ``attempt`` is None for a person's or a reconciliation's finding about an unknown step.
     """
-    receipt = _write_receipt(work, step, attempt, seen)
+    receipt = write_receipt(work, step, attempt, seen)
     newest = attempt is None or attempt.fence == step.fence
     if attempt is not None and attempt.settled_at is None and seen.outcome != Outcome.UNKNOWN:
         attempt.outcome, attempt.settled_at = seen.outcome, work.now
@@ -69,37 +48,6 @@ def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Recei
     else:
         work.note("receipt.late", receipt=receipt.pk, step=step.pk)
     runs.check_budget(work)
-    return receipt
-
-
-def _write_receipt(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Receipt:
-    result = None
-    if seen.result is not None:
-        result = content.put(seen.result, sensitive=seen.sensitive)
-    receipt = Receipt.objects.create(
-        run=work.run,
-        step=step,
-        attempt=attempt.pk if attempt else None,
-        source=seen.source,
-        outcome=seen.outcome,
-        result=result,
-        external_id=seen.external_id,
-        cost=seen.cost,
-        error=seen.error,
-        evidence=seen.evidence,
-        by=seen.by,
-        observed_at=work.now,
-    )
-    work.note(
-        "receipt.recorded",
-        receipt=receipt.pk,
-        step=step.pk,
-        attempt=receipt.attempt,
-        source=seen.source,
-        outcome=seen.outcome,
-        result=result.hex() if result else None,
-        external_id=seen.external_id,
-    )
     return receipt
 
 
@@ -141,6 +89,8 @@ def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
     _save(step)
     work.note("step.settled", **steps.told(step))
     steps.settled(work)
+    if succeeded and work.run.compensating:
+        compensation.of_late_success(work, step)
 
 
 def _not_performed(work: Work, step: Step, seen: Seen) -> None:
@@ -168,12 +118,6 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
 
 def _starts_nothing(work: Work) -> bool:
     return work.run.ended or work.run.status == RunStatus.CANCELLING
-
-
-def backoff(attempts: int, retry_after: float | None) -> float:
-    """Seconds till the next try: 1 doubling to 30, or what the far end asked for, bounded."""
-    usual = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * (1 << min(max(attempts - 1, 0), 10)))
-    return min(max(usual, retry_after or 0.0), LONGEST_RETRY_AFTER_SECONDS)
 
 
 def become_unknown(work: Work, step: Step, attempt: Attempt | None, why: str | None) -> None:
@@ -284,6 +228,10 @@ def lapse(work: Work, attempt: Attempt) -> None:
     work.note("attempt.lapsed", attempt=attempt.pk, step=step.pk, fence=attempt.fence)
     attempt.lapsed_at, attempt.outcome = work.now, Outcome.UNKNOWN
     attempt.save(update_fields=["lapsed_at", "outcome"])
+    if attempt.compensation:  # sent again under its key until it holds
+        step.due_at = work.now
+        step.save(update_fields=["due_at"])
+        return
     if step.status == StepStatus.EXECUTING and step.fence == attempt.fence:
         become_unknown(work, step, None, "its lease lapsed without a receipt")
 
@@ -324,7 +272,7 @@ def record_read(work: Work, step: Step, seen: Seen, worker: str) -> None:
         settled_at=work.now,
         outcome=seen.outcome,
     )
-    receipt = _write_receipt(work, step, attempt, seen)
+    receipt = write_receipt(work, step, attempt, seen)
     _spend(work, seen)
     again = seen.outcome in (Outcome.UNKNOWN, Outcome.NOT_PERFORMED) and (
         step.attempts < READ_TRIES or seen.outcome == Outcome.NOT_PERFORMED

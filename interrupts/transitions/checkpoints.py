@@ -33,8 +33,12 @@ def take(
     agent_state: AgentState | None = None,
     pending_gates: Sequence[UUID] | None = None,
     policy_version: int | None = None,
+    carried: Checkpoint | None = None,
 ) -> Checkpoint:
-    """Take the run's next checkpoint; the agent's state is carried on where none is given."""
+    """Take the run's next checkpoint; the agent's state is carried on where none is given.
+
+    ``carried``: the checkpoint of another run that this one goes on from.
+    """
     run = work.run
     last = Checkpoint.objects.filter(run=run).order_by("-sequence").first()
     gates = gates_pending(run) if pending_gates is None else list(pending_gates)
@@ -57,7 +61,7 @@ def take(
         inputs=jsontext.digest(run.inputs),
         created_at=work.now,
     )
-    _carry_state(checkpoint, last, agent_state)
+    _carry_state(checkpoint, carried or last, agent_state)
     checkpoint.digest = digest_of(checkpoint)
     checkpoint.save(force_insert=True)
     run.checkpoint = checkpoint

@@ -15,7 +15,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import checkpoints, holds, steps, wording
+from interrupts.transitions import checkpoints, compensation, holds, steps, wording
 from interrupts.transitions.moves import move_run
 from interrupts.work import Work, descendants
 from tenants.journal import SYSTEM
@@ -35,16 +35,18 @@ def end(work: Work, status: RunStatus) -> None:
     checkpoints.take(work)
 
 
-def cancel(work: Work, *, note: str | None) -> None:
+def cancel(work: Work, *, note: str | None, compensate: bool = False) -> None:
     """Cancel the run and every descendant: nothing starts, what is in flight is finished."""
-    cancel_children(work, note="its parent was cancelled")
+    cancel_children(work, note="its parent was cancelled", compensate=compensate)
+    work.run.compensating = compensate
     _cancel_one(work, note=note)
 
 
-def cancel_children(work: Work, *, note: str) -> None:
+def cancel_children(work: Work, *, note: str, compensate: bool = False) -> None:
     """Cancel every descendant, the youngest first, so that those above can end at once."""
     for child in reversed(descendants(work, SYSTEM)):
         if child.run.status != RunStatus.CANCELLING:
+            child.run.compensating = compensate
             _cancel_one(child, note=note)
             child.finish()
 
@@ -58,6 +60,8 @@ def _cancel_one(work: Work, *, note: str | None) -> None:
         steps.withdraw(work, step, StepStatus.CANCELLED, "the run was cancelled")
     for interrupt in holds.open_of(work).exclude(reason__in=RECOVERIES):
         holds.resolve(work, interrupt, Resolution.CANCEL, by=work.actor)
+    if work.run.compensating:
+        compensation.want_all(work)
     finish_cancel(work)
 
 
@@ -69,7 +73,7 @@ def finish_cancel(work: Work) -> None:
     busy = Step.objects.filter(
         run=run, status__in=[StepStatus.EXECUTING, StepStatus.UNKNOWN, StepStatus.COMPENSATING]
     )
-    if busy.exists() or Run.objects.filter(parent=run, ended_at=None).exists():
+    if busy.exists() or compensation.pending(work) or Run.objects.filter(parent=run, ended_at=None).exists():
         return
     for interrupt in holds.open_of(work):
         holds.resolve(work, interrupt, Resolution.CANCEL, by=SYSTEM)

@@ -1,0 +1,71 @@
+"""Receipts: what was seen of a try, written once and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from interrupts import content
+from interrupts.models import Attempt, Outcome, Receipt, Source, Step
+from interrupts.work import Work
+
+FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 1.0, 30.0
+LONGEST_RETRY_AFTER_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was seen of an attempt, and by whom. ``result`` is canonical JSON."""
+
+    outcome: Outcome
+    source: Source
+    by: str
+    result: bytes | None = None
+    external_id: str | None = None
+    cost: Decimal | None = None
+    error: str | None = None
+    evidence: str | None = None
+    retry_after: float | None = None  # seconds
+    sensitive: bool = False
+    on_failure: str = "tell"
+    for_good: bool = False  # not performed, and not to be sent again
+
+
+def write_receipt(
+    work: Work, step: Step, attempt: Attempt | None, seen: Seen, *, compensation: bool = False
+) -> Receipt:
+    result = None
+    if seen.result is not None:
+        result = content.put(seen.result, sensitive=seen.sensitive)
+    receipt = Receipt.objects.create(
+        run=work.run,
+        step=step,
+        attempt=attempt.pk if attempt else None,
+        compensation=compensation,
+        source=seen.source,
+        outcome=seen.outcome,
+        result=result,
+        external_id=seen.external_id,
+        cost=seen.cost,
+        error=seen.error,
+        evidence=seen.evidence,
+        by=seen.by,
+        observed_at=work.now,
+    )
+    work.note(
+        "receipt.recorded",
+        receipt=receipt.pk,
+        step=step.pk,
+        attempt=receipt.attempt,
+        source=seen.source,
+        outcome=seen.outcome,
+        result=result.hex() if result else None,
+        external_id=seen.external_id,
+    )
+    return receipt
+
+
+def backoff(attempts: int, retry_after: float | None) -> float:
+    """Seconds till the next try: 1 doubling to 30, or what the far end asked for, bounded."""
+    usual = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * (1 << min(max(attempts - 1, 0), 10)))
+    return min(max(usual, retry_after or 0.0), LONGEST_RETRY_AFTER_SECONDS)
