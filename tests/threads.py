@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
+from config.errors import Problem
 from tenants.scope import current_tenant_id, tenant_scope
 
 PATIENCE = 20.0  # seconds after which a test fails rather than waits
@@ -107,9 +108,31 @@ def at_once() -> Callable[..., list[Any]]:
 
 
 def _outcome(worker: Worker) -> Any:
-    from config.errors import Problem
-
     try:
         return worker.result()
     except Problem as refusal:
         return refusal
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    """Threads for the tenant of the test; what they hold is given back at its end."""
+    with crew_of(current_tenant_id()) as made:
+        yield made
+
+
+class Pause:
+    """A place where a thread stops until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self._reached, self._go = threading.Event(), threading.Event()
+
+    def here(self) -> None:
+        self._reached.set()
+        assert self._go.wait(PATIENCE), "nobody let it go on"
+
+    def reached(self) -> None:
+        assert self._reached.wait(PATIENCE), "it never came here"
+
+    def go_on(self) -> None:
+        self._go.set()
