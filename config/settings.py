@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "delegation",
 ]
 MIDDLEWARE = [
+    "config.security.PageHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -104,6 +105,9 @@ AUTHENTICATION_BACKENDS = [
 ]
 ANONYMOUS_USER_NAME = None
 GUARDIAN_MONKEY_PATCH_USER = False
+LOGIN_URL = "sign-in"
+# How many proxies of one's own, each adding to X-Forwarded-For, stand before the service.
+ABEYANCE_PROXIES = whole_number("ABEYANCE_PROXIES", 0)
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -1,4 +1,4 @@
-"""Every path of the service: its API under /api/v1, its health, and each app's own."""
+"""Every path of the service: its API under /api/v1, its health, and each app's pages."""
 
 from importlib.util import find_spec
 
@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from config.health import urlpatterns as health
 
+PAGES = ("tenants.urls", "approvals.urls", "interrupts.urls", "delegation.urls")
 # The last one answers for every path that no other took.
 APIS = ("interrupts.api.urls", "approvals.api.urls", "tenants.api.urls")
 
@@ -19,6 +20,7 @@ def exists(module: str) -> bool:
 
 urlpatterns: list[URLPattern | URLResolver] = [
     *health,
+    *(path("", include(module)) for module in PAGES if exists(module)),
     *(path("api/v1/", include(module)) for module in APIS if exists(module)),
 ]
 

@@ -180,6 +180,7 @@ class Decision(TenantOwned):
 
     class Meta:
         ordering = ["id"]
+        indexes = [models.Index(fields=["user", "id"], name="decisions_of_a_person")]
         constraints = [
             # A person votes once for what is shown, with all their tokens.
             models.UniqueConstraint(

@@ -59,9 +59,7 @@ def sign_in(name: str, password: str, address: str) -> User:
 def places_of(user_id: UUID) -> list[Place]:
     """Return the tenants that the person belongs to now, by name."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT tenant_id, slug, name, role FROM tenants_of_person(%s)", [user_id]
-        )
+        cursor.execute("SELECT tenant_id, slug, name, role FROM tenants_of_person(%s)", [user_id])
         return [Place(*row) for row in cursor.fetchall()]
 
 

@@ -1,0 +1,228 @@
+"""Reads for the lists of decisions: what waits for a person, and what they decided."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
+
+from approvals import deciders
+from approvals.models import OPEN_GATES, Assignment, Decision, Gate, Verdict
+from interrupts.models import Effect, Risk, Tool
+from tenants.models import Agent
+
+PAGE: Final = 50
+MOST_COUNTED: Final = 999
+MOST_CHOICES: Final = 200
+_NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)  # what a gate that does not expire is due at
+# Not read for a list: what may be large, and is not shown there.
+_LARGE: Final = (
+    "why",
+    "what_could_go_wrong",
+    "preview",
+    *(f"run__{name}" for name in ("goal", "inputs", "labels", "output", "error")),
+    "step__proposal",
+)
+
+
+class Edge(NamedTuple):
+    """Where a page begins: after the row that is due then, of that rank and id."""
+
+    due: datetime
+    rank: int
+    id: UUID
+
+    def __str__(self) -> str:
+        named = f"{self.due.isoformat()}|{self.rank}|{self.id}"
+        return base64.urlsafe_b64encode(named.encode()).decode().rstrip("=")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which of the decisions that wait are listed; an empty text asks for nothing."""
+
+    agent: str = ""
+    tool: str = ""
+    risk: str = ""
+    state: str = ""
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return any((self.agent, self.tool, self.risk, self.state, self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A decision that waits: its gate, and how many approvals of it count now."""
+
+    gate: Gate
+    given: int
+
+    @property
+    def asked_because(self) -> str:
+        """The rule's own sentence, never the agent's."""
+        return str(self.gate.triggers[0]["explanation"]) if self.gate.triggers else ""
+
+    @property
+    def votes(self) -> Sequence[bool]:
+        return [place < self.given for place in range(self.gate.quorum)]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A page of what waits for a person, and where the next one begins."""
+
+    rows: Sequence[Row]
+    onward: Edge | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much waits for a person, up to a bound, and in which states its runs are."""
+
+    decisions: int
+    soon: int
+    runs: Mapping[str, int]
+
+    @property
+    def capped(self) -> bool:
+        return self.decisions >= MOST_COUNTED
+
+
+class Choices(NamedTuple):
+    """What the lists can be narrowed to."""
+
+    agents: Sequence[str]
+    tools: Sequence[str]
+
+
+def count(user_id: UUID) -> str:
+    """Return how many decisions wait for the person; beyond 99 it says so."""
+    found = Assignment.objects.filter(user=user_id)[:100].count()
+    return "99+" if found > 99 else str(found)
+
+
+def counts(user_id: UUID) -> Counts:
+    """Count what waits for the person and its runs by suspension, in one bounded statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT run.suspension, count(*), count(DISTINCT run.id),
+                count(*) FILTER (WHERE gate.expires_at < now() + interval '1 hour')
+            FROM (SELECT gate_id FROM approvals_assignment WHERE user_id = %s LIMIT %s) mine
+            JOIN approvals_gate gate ON gate.id = mine.gate_id
+            JOIN interrupts_run run ON run.id = gate.run_id
+            GROUP BY run.suspension
+            """,
+            [user_id, MOST_COUNTED],
+        )
+        found = cursor.fetchall()
+    return Counts(
+        decisions=sum(row[1] for row in found),
+        soon=sum(row[3] for row in found),
+        runs={suspension: runs for suspension, _, runs, _ in found if suspension},
+    )
+
+
+def waiting(user_id: UUID, wanted: Wanted, after: Edge | None = None) -> Waiting:
+    """Return what waits for the person: due soonest first, then of highest risk, then oldest."""
+    rows = _narrowed(_waiting(user_id), wanted)
+    if after is not None:
+        rows = rows.filter(
+            Q(due__gt=after.due)
+            | Q(due=after.due, rank__gt=after.rank)
+            | Q(due=after.due, rank=after.rank, id__gt=after.id)
+        )
+    found = list(rows.order_by("due", "rank", "id")[: PAGE + 1])
+    shown = found[:PAGE]
+    last: Any = shown[-1] if len(found) > PAGE else None
+    onward = Edge(last.due, last.rank, last.pk) if last else None
+    given = _given(shown)
+    return Waiting([Row(gate, given.get(gate.pk, 0)) for gate in shown], onward)
+
+
+def next_waiting(user_id: UUID, after: Gate | None = None) -> UUID | None:
+    """Return what else waits for the person, the first in the list's order."""
+    rows = _waiting(user_id)
+    if after is not None:
+        rows = rows.exclude(pk=after.pk)
+    return rows.order_by("due", "rank", "id").values_list("id", flat=True).first()
+
+
+def _waiting(user_id: UUID) -> QuerySet[Any]:
+    rank = Case(
+        When(effect=Effect.IRREVERSIBLE, then=Value(0)),
+        When(risk=Risk.HIGH, then=Value(1)),
+        When(risk=Risk.MEDIUM, then=Value(2)),
+        default=Value(3),
+        output_field=IntegerField(),
+    )
+    mine = Gate.objects.filter(assignments__user=user_id, state__in=sorted(OPEN_GATES))
+    related = mine.select_related("run__agent", "step").defer(*_LARGE)
+    return related.annotate(due=Coalesce("expires_at", Value(_NEVER)), rank=rank)
+
+
+def _narrowed(rows: QuerySet[Any], wanted: Wanted) -> QuerySet[Any]:
+    if wanted.agent:
+        rows = rows.filter(run__agent__name=wanted.agent)
+    if wanted.tool:
+        rows = rows.filter(tool__name=wanted.tool)
+    if wanted.risk == Effect.IRREVERSIBLE:
+        rows = rows.filter(effect=Effect.IRREVERSIBLE)
+    elif wanted.risk:
+        rows = rows.filter(risk=wanted.risk).exclude(effect=Effect.IRREVERSIBLE)
+    if wanted.state:
+        rows = rows.filter(run__suspension=wanted.state)
+    if wanted.text:
+        rows = rows.filter(headline__icontains=wanted.text)
+    return rows
+
+
+def _given(rows: Sequence[Gate]) -> Mapping[UUID, int]:
+    """Count the approvals that still count, of gates that take more than one."""
+    several = [gate.pk for gate in rows if gate.quorum > 1]
+    if not several:
+        return {}
+    votes = Decision.objects.filter(gate__in=several, counts=True, verdict=Verdict.APPROVE)
+    found = list(votes.values_list("gate_id", "user_id"))
+    entitled = deciders.entitled(several, {user for _, user in found}) if found else {}
+    given: dict[UUID, int] = {}
+    for gate, user in found:
+        if user in entitled.get(gate, ()):
+            given[gate] = given.get(gate, 0) + 1
+    return given
+
+
+def choices() -> Choices:
+    """Return the names of the tenant's agents and tools, up to a bound."""
+    agents = Agent.objects.order_by("name").values_list("name", flat=True)
+    tools = Tool.objects.order_by("name").values_list("name", flat=True)
+    return Choices(list(agents[:MOST_CHOICES]), list(tools[:MOST_CHOICES]))
+
+
+def decided(user_id: UUID, before: UUID | None = None) -> tuple[Sequence[Decision], UUID | None]:
+    """Return what the person decided, the latest first, and where the next page begins."""
+    rows = Decision.objects.filter(user=user_id)
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    related = rows.select_related("gate__run__agent", "gate__step")
+    found = list(related.defer(*(f"gate__{name}" for name in _LARGE)).order_by("-pk")[: PAGE + 1])
+    shown = found[:PAGE]
+    return shown, shown[-1].pk if len(found) > PAGE else None
+
+
+def edge(text: str) -> Edge | None:
+    """Read where a page begins; None where the text is none of ours."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        due, rank, pk = raw.decode().split("|")
+        return Edge(datetime.fromisoformat(due), int(rank), UUID(pk))
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""What people are shown: sign-in, the choice of a tenant, and what every page stands on."""

@@ -1,0 +1,122 @@
+"""Sign-in, the choice of a tenant, sign-out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import login, logout
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+
+from config.errors import NotFound, Problem, TooManyRequests
+from tenants.api.auth import SESSION_TENANT
+from tenants.errors import WrongCredentials
+from tenants.services import signing_in
+from tenants.services.signing_in import Place
+from tenants.views.page import local_path, see_other, to_sign_in, with_next
+from tenants.views.visits import NotSignedIn, person_of
+
+
+@method_decorator(never_cache, name="dispatch")
+@method_decorator(sensitive_post_parameters("password"), name="dispatch")
+class SignInView(View):
+    """A name and a password; what was to be opened is opened afterwards."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self._form(request)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        name, password = request.POST.get("name", ""), request.POST.get("password", "")
+        try:
+            user = signing_in.sign_in(name, password, address_of(request))
+        except (WrongCredentials, TooManyRequests) as refusal:
+            return self._form(request, refusal, name)
+        login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+        places = signing_in.places_of(user.pk)
+        onward = local_path(request.POST.get("next"))
+        if len(places) != 1:
+            return see_other(with_next("tenant", onward))
+        enter(request, places[0])
+        return see_other(onward)
+
+    def _form(
+        self, request: HttpRequest, refusal: Problem | None = None, name: str = ""
+    ) -> HttpResponse:
+        asked = request.POST if request.method == "POST" else request.GET
+        seconds = int(refusal.headers.get("Retry-After", "0")) if refusal else 0
+        context = {
+            "name": name,
+            "next": local_path(asked.get("next")),
+            "lost": "lost" in request.GET,
+            "wrong": isinstance(refusal, WrongCredentials),
+            "minutes": -(-seconds // 60),
+        }
+        response = render(request, "tenants/sign_in.html", context)
+        if refusal is not None:
+            response.status_code = refusal.status
+            if seconds:
+                response.headers["Retry-After"] = str(seconds)
+        return response
+
+
+@method_decorator(never_cache, name="dispatch")
+class TenantView(View):
+    """Which of their tenants a person works in."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            self.person = person_of(request)
+        except NotSignedIn:
+            return to_sign_in(request)
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        places = signing_in.places_of(self.person.pk)
+        here = request.session.get(SESSION_TENANT)
+        context: Mapping[str, Any] = {
+            "person": self.person,
+            "places": places,
+            "here": here,
+            "left": here is not None and here not in {str(one.tenant_id) for one in places},
+            "next": local_path(request.GET.get("next")),
+        }
+        return render(request, "tenants/choice.html", context)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            place = signing_in.place_of(self.person.pk, request.POST.get("tenant", ""))
+        except NotFound:
+            return see_other(with_next("tenant", local_path(request.POST.get("next"))))
+        enter(request, place)
+        return see_other(local_path(request.POST.get("next")))
+
+
+class SignOutView(View):
+    """Ends the session; a GET does not."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        logout(request)
+        return see_other(with_next("sign-in", "/"))
+
+
+def enter(request: HttpRequest, place: Place) -> None:
+    request.session[SESSION_TENANT] = str(place.tenant_id)
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return where the request came from, behind as many proxies of ours as the settings say."""
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    passed: list[str] = [
+        part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    ]
+    if settings.ABEYANCE_PROXIES and len(passed) >= settings.ABEYANCE_PROXIES and all(passed):
+        return passed[-settings.ABEYANCE_PROXIES]
+    return address
