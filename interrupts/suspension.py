@@ -17,6 +17,7 @@ class StepFacts(NamedTuple):
     status: str
     effect: str
     attempts: int  # a person's answer has none
+    undo_wanted: bool = False
 
 
 class Counts(NamedTuple):
@@ -55,7 +56,7 @@ def count(steps: Iterable[StepFacts]) -> Counts:
 
 
 def _partly_done(group: list[StepFacts]) -> bool:
-    if any(step.status == StepStatus.COMPENSATING for step in group):
+    if any(step.status == StepStatus.COMPENSATING or _to_be_undone(step) for step in group):
         return True
     done = any(
         step.status == StepStatus.SUCCEEDED and step.effect != Effect.READ and step.attempts
@@ -64,14 +65,19 @@ def _partly_done(group: list[StepFacts]) -> bool:
     return done and any(step.status in OPEN_STEPS for step in group)
 
 
+def _to_be_undone(step: StepFacts) -> bool:
+    return step.undo_wanted and step.status == StepStatus.SUCCEEDED
+
+
 def counts_of(run_id: UUID, next_step: int) -> Counts:
     """Count over the run's steps, reading only groups in which something is open."""
     with connection.cursor() as cursor:
         cursor.execute(
-            'SELECT "group", status, effect, attempts FROM interrupts_step s'
+            'SELECT "group", status, effect, attempts, undo_wanted FROM interrupts_step s'
             ' WHERE run_id = %(run)s AND "group" IN ('
             '   SELECT o."group" FROM interrupts_step o'
-            "   WHERE o.run_id = %(run)s AND (o.position >= %(next)s OR o.status = 'compensating'))",
+            "   WHERE o.run_id = %(run)s AND (o.position >= %(next)s"
+            "     OR o.status = 'compensating' OR o.undo_wanted))",
             {"run": run_id, "next": next_step},
         )
         return count(StepFacts(*row) for row in cursor.fetchall())

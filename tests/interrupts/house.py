@@ -139,6 +139,8 @@ class House:
     sent: list[tuple[str, str, int]]
     calls: list[Any] = field(default_factory=list)
     behaviour: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    finds: dict[str, Callable[..., Any]] = field(default_factory=dict)  # what a tool says, asked
+    undoes: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     @property
     def ran(self) -> list[Any]:
@@ -365,16 +367,19 @@ def make_house(
         people[name] = Principal("user", user.pk, pk, user.username, None, role.value)
     bot, other = (Principal("agent", agent.pk, pk, agent.name, None) for agent in agents)
     house = House(tenant, bot, other, people, authority, sent)
-    monkeypatch.setattr(python_effects, "tool_named", lambda name: tool_of(house))
+    for module in ("interrupts.effects.python", "interrupts.effects"):
+        monkeypatch.setattr(f"{module}.tool_named", lambda name: tool_of(house, name))
     return house
 
 
-def tool_of(house: House) -> python_effects.PythonTool:
+def tool_of(house: House, name: str) -> python_effects.PythonTool:
     def execute(arguments: Mapping[str, Any], call: Any) -> Any:
         house.calls.append((call.tool, arguments, call.idempotency_key))
         return house.behaviour.get(call.tool, lambda given, _: {"done": given})(arguments, call)
 
-    return python_effects.PythonTool(execute)
+    return python_effects.PythonTool(
+        execute, reconcile=house.finds.get(name), compensate=house.undoes.get(name)
+    )
 
 
 @pytest.fixture
