@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup up test check lint types bench guards
+.PHONY: help setup up demo demo-twice test check lint types bench guards
 
 help: ## Show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv from the lock file (the others do so by themselves)
 
@@ -18,6 +18,12 @@ $(READY): pyproject.toml uv.lock tools/setup.py
 
 up: $(READY) ## Start the whole service; Ctrl-C stops it
 	@exec $(BIN)/python manage.py up
+
+demo: $(READY) ## Let an agent work on forty requests, beside `make up`
+	@$(BIN)/python -m demo
+
+demo-twice: $(READY) ## See one lost answer paid twice without the service, and once with it
+	@$(BIN)/python -m demo.twice
 
 test: $(READY) ## Run the tests on a PostgreSQL of their own
 	@$(BIN)/python -m pytest

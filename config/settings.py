@@ -35,7 +35,10 @@ ALLOWED_HOSTS = [
 ABEYANCE_ALLOWED_HOSTS = [
     pair.strip() for pair in os.environ.get("ABEYANCE_ALLOWED_HOSTS", "").split(",") if pair.strip()
 ]
-ABEYANCE_DEMO = os.environ.get("ABEYANCE_DEMO", "1") != "0"
+# A database that was given may be anybody's: there the demo is made only where it is asked for.
+ABEYANCE_DEMO = (
+    os.environ.get("ABEYANCE_DEMO") or ("0" if os.environ.get("DATABASE_URL") else "1")
+) != "0"
 ABEYANCE_WORKERS = whole_number("ABEYANCE_WORKERS", 4)
 # Per web process; each keeps a database connection.
 ABEYANCE_WEB_THREADS = whole_number("ABEYANCE_WEB_THREADS", 4)

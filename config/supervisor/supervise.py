@@ -51,8 +51,11 @@ class Supervisor:
     def url(self) -> str:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    def run(self, migrate: Callable[[], None]) -> None:
-        """Start, say when it is ready, and keep it going until SIGTERM, SIGINT or SIGHUP."""
+    def run(self, prepare: Callable[[], Mapping[str, Program]]) -> None:
+        """Start, say when it is ready, and keep it going until SIGTERM, SIGINT or SIGHUP.
+
+        `prepare` is called once the database answers, and returns what runs beside the service.
+        """
         make_private(self.folder.root, mode=folder_mode())
         with locked(self.folder):
             ensure_port_is_free(self.host, self.port)
@@ -61,7 +64,7 @@ class Supervisor:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, _stop)
             try:
-                self._start(migrate)
+                self._start(prepare)
                 self._keep()
             except Stopped:
                 self.say("stopping")
@@ -71,17 +74,19 @@ class Supervisor:
                 stop_all(self.workers, WORK_STOP_SECONDS)
                 stop_all(self.servers, SERVER_STOP_SECONDS)
 
-    def _start(self, migrate: Callable[[], None]) -> None:
+    def _start(self, prepare: Callable[[], Mapping[str, Program]]) -> None:
         began = time.monotonic()
         self._start_broker()
         self._start_database()
         self.say("migrating")
-        migrate()
+        beside = prepare()
         self.say("starting web, worker and beat")
         web = web_program(self.environ, host=self.host, port=self.port)
         self._launch(self.workers, "web", web)
         self._launch(self.workers, "worker", worker_program(self.environ))
         self._launch(self.workers, "beat", beat_program(self.environ, self.folder))
+        for name, program in beside.items():
+            self._launch(self.workers, name, program)
         self._wait_for("the service", lambda: is_ready(self.host, self.port))
         self.say(f"started in {time.monotonic() - began:.1f} s")
         self.say(f"ready: {self.url}")

@@ -1,4 +1,6 @@
 import os
+from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -7,6 +9,7 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 
 from config.database import databases
+from config.supervisor.processes import Program
 from config.supervisor.supervise import Supervisor
 
 
@@ -20,14 +23,27 @@ class Command(BaseCommand):
         supervisor = Supervisor(
             settings.DATA_FOLDER, settings.ABEYANCE_HOST, settings.ABEYANCE_PORT, self._say
         )
-        supervisor.run(self._migrate)
+        supervisor.run(lambda: self._prepare(supervisor))
+
+    def _prepare(self, supervisor: Supervisor) -> Mapping[str, Program]:
+        """Bring the database up to date; returns what is to be kept running beside the service."""
+        self._migrate()
+        beside = self._demo(supervisor) if settings.ABEYANCE_DEMO else {}
+        connections.close_all()
+        return beside
+
+    def _demo(self, supervisor: Supervisor) -> Mapping[str, Program]:
+        if find_spec("demo") is None:  # a checkout has it, an installed package has not
+            return {}
+        from demo.install import install  # noqa: PLC0415 - see above
+
+        return install(supervisor.folder, supervisor.url, supervisor.port, self._say)
 
     def _migrate(self) -> None:
         # The first start decides where the cluster lies, after these settings were read.
         for alias, database in databases(os.environ, settings.DATA_FOLDER).items():
             settings.DATABASES[alias]["HOST"] = database["HOST"]
         call_command("migrate", verbosity=0)
-        connections.close_all()
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
