@@ -21,7 +21,7 @@ def as_owner() -> Iterator[psycopg.Connection[Any]]:
 
 def rewrite(row: Any, **columns: Any) -> None:
     """Change a row that nobody may change, as somebody would who switched that off first."""
-    table = row._meta.db_table  # noqa: SLF001 - Django documents it
+    table = row._meta.db_table
     sets = ", ".join(f"{column} = %s" for column in columns)
     with as_owner() as owner:
         owner.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
@@ -29,3 +29,11 @@ def rewrite(row: Any, **columns: Any) -> None:
             owner.execute(f"UPDATE {table} SET {sets} WHERE id = %s", [*columns.values(), row.pk])
         finally:
             owner.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+
+def end_backend(pid: int) -> None:
+    """End a server process in the middle of what it does, as a restart of the database would."""
+    parameters = connections["default"].get_connection_params()
+    login = {k: parameters[k] for k in ("host", "port", "user", "dbname") if parameters.get(k)}
+    with psycopg.connect(**login, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s)", [pid])
