@@ -46,8 +46,8 @@ class Start(NamedTuple):
     step: UUID
     fence: int | None
     tool_version: UUID
-    arguments: bytes  # as kept: sealed where ``cipher`` says so
-    cipher: str
+    arguments: bytes | None  # as kept: sealed where ``cipher`` says so; None: erased
+    cipher: str | None
     digest: str
     authority: int
 

@@ -6,8 +6,13 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
 
 from config import jsontext
 from config.stopping import is_stopping
@@ -21,13 +26,16 @@ from interrupts.services import attempts, finding, looking, steps
 from interrupts.transitions.receipts import Seen
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
-from tenants.scope import current_tenant_id
+from tenants.scope import current_tenant_id, renew_connection
+from tenants.sealing import SealBroken
 
 TURN_SECONDS = 20.0  # how long one task works a run
 HARD_LIMIT_SECONDS = 240.0  # when Celery ends the process (settings.CELERY_TASK_TIME_LIMIT)
 MARGIN_SECONDS = 5.0  # for recording, within the hard limit
+RECORD_SECONDS, RECORD_PAUSE_SECONDS = 60.0, 0.5  # a database that is gone may be back by then
 DAMAGED = "The stored call is not the one that was authorised; it was not sent."
 HOST_CHARACTERS = 40  # a receipt names its worker in 60, and a host's name may have 64
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
@@ -82,12 +90,15 @@ def work_run(run_id: UUID, epoch: int) -> int:
     calls = 0
     while True:
         if finished is not None and not finished.is_plain:
-            _record_long(turn, finished)
+            _insist(turn, partial(_record_long, turn, finished))
             finished = None
         attempt = None if turn.is_over else uuid7()
-        at = _advance(turn, finished, attempt)
+        if finished is None:
+            at = _advance(turn, None, attempt)
+        else:
+            at = _insist(turn, partial(_advance, turn, finished, attempt))
         if finished is not None and at.recorded == "long":
-            _record_long(turn, finished)
+            _insist(turn, partial(_record_long, turn, finished))
             finished = None
         elif attempt is not None and at.start is not None:
             if at.more:
@@ -103,6 +114,26 @@ def work_run(run_id: UUID, epoch: int) -> int:
         else:
             _leave(turn, at, over=attempt is None)
             return calls
+
+
+def _insist(turn: _Turn, record: Callable[[], T]) -> T:
+    """Record what came back, on another connection where this one is lost: it is seen only once.
+
+    A commit whose answer was lost is no harm: what it recorded is found, and what it intended is
+    found by its lease.
+    """
+    until, lost = time.monotonic() + RECORD_SECONDS, False
+    while True:
+        try:
+            if lost:
+                renew_connection()
+            return record()
+        except (OperationalError, InterfaceError):
+            if time.monotonic() > until:
+                raise
+            lost = True
+            logger.warning("run %s: what came back is recorded again", turn.run, exc_info=True)
+            time.sleep(RECORD_PAUSE_SECONDS)
 
 
 def _leave(turn: _Turn, at: Advanced, *, over: bool) -> None:
@@ -127,9 +158,9 @@ def _advance(turn: _Turn, finished: _Finished | None, attempt: UUID | None) -> A
 def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
     """Send exactly what was authorised; no transaction is open during the call."""
     version = catalogue.version(turn.tenant, start.tool_version)
-    arguments = content.unseal(turn.tenant, bytes(start.arguments), start.cipher)
+    arguments = _arguments(turn, start)
     tool = catalogue.tool_name(turn.tenant, version.tool_id)
-    if step_digest(tool, version.number, arguments) != start.digest:
+    if arguments is None or step_digest(tool, version.number, arguments) != start.digest:
         logger.error("step %s is damaged: its arguments are not those authorised", start.step)
         return _finished(turn, start, attempt, Observed(Saw.FAILED, error=DAMAGED))
     call = Call(
@@ -144,6 +175,16 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
     )
     effect = catalogue.effect(turn.tenant, version.pk, start.authority)
     return _finished(turn, start, attempt, effect.execute(call))
+
+
+def _arguments(turn: _Turn, start: Start) -> bytes | None:
+    """Return the arguments as they were put; None where they were erased or do not open."""
+    if start.arguments is None:
+        return None
+    try:
+        return content.unseal(turn.tenant, bytes(start.arguments), start.cipher or "")
+    except SealBroken:
+        return None
 
 
 def _finished(turn: _Turn, start: Start, attempt: UUID, observed: Observed) -> _Finished:

@@ -61,6 +61,12 @@ def leave() -> None:
             connection.close()
 
 
+def renew_connection() -> None:
+    """Go on with a new connection in the place of one that was lost, for the same tenant."""
+    connection.close()
+    _set_variable(current_tenant_id())
+
+
 def _set_variable(tenant_id: UUID) -> None:
     statements.command(f"SET {VARIABLE} = '{tenant_id}'")
 

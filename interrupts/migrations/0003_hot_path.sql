@@ -141,11 +141,14 @@ BEGIN
     SELECT o.status, o.epoch, o.agent_id, o.budget ->> 'cost' AS cost_limit, o.usage_cost,
             o.next_step, o.state_version, o.journal_seq, o.journal_hash, o.due_at, o.reading,
             o.reading_until
-        INTO STRICT r FROM interrupts_run o WHERE o.id = p_run FOR NO KEY UPDATE;
+        INTO r FROM interrupts_run o WHERE o.id = p_run FOR NO KEY UPDATE;
     v_now := clock_timestamp();
     recorded := 'nothing';
     verdict := 'none';
     more := false;
+    IF r.status IS NULL THEN
+        RETURN;  -- a hint about a run that is not there (a restored database) is no work
+    END IF;
     v_next := r.next_step;
 
     IF p_step IS NOT NULL THEN
@@ -250,7 +253,8 @@ BEGIN
                 fence := s.fence + 1;
                 tool_version := s.tool_version_id;
                 digest := s.authorized_digest;
-                SELECT b.body, b.cipher INTO STRICT arguments, cipher FROM interrupts_content b
+                -- Null where the body was erased: then nothing is sent.
+                SELECT b.body, b.cipher INTO arguments, cipher FROM interrupts_content b
                     WHERE b.tenant_id = p_tenant AND b.digest = s.arguments;
             END IF;
         END IF;
