@@ -87,6 +87,11 @@ class Case:
         return transitions.asked_about(self.gate, json.loads(self.edited or self.body))
 
     @property
+    def shown(self) -> Asked:
+        """What is asked about as it stands."""
+        return transitions.asked_about(self.gate, json.loads(self.body))
+
+    @property
     def is_sensitive(self) -> bool:
         return bool(self.asked.sensitive)
 
@@ -200,7 +205,7 @@ def check_content(case: Case) -> None:
     _check_members(case.wanted)
     _check_hold(case)
     if case.edited is not None:
-        _check_edit(case, case.edited)
+        check_edit(case, case.edited)
 
 
 def _check_ceremony(case: Case) -> None:
@@ -247,8 +252,11 @@ def _check_hold(case: Case) -> None:
         raise InvalidBody.at("/hold_seconds", f"Must be from 0 to {MAX_HOLD_SECONDS}.")
 
 
-def _check_edit(case: Case, edited: bytes) -> None:
-    """Hold edited arguments to the tool's schema, to policy, and to whom policy asks about them."""
+def check_edit(case: Case, edited: bytes) -> None:
+    """Hold edited arguments to the tool's schema, to policy, and to whom policy asks about them.
+
+    Raises InvalidArguments, DeniedByPolicy, NotAnApprover, OwnRequest.
+    """
     gate = case.gate
     if case.unfilled:
         told = [(place, "Give this value anew: it was masked.") for place in case.unfilled]

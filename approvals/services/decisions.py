@@ -24,7 +24,7 @@ from approvals.services import gates, preview
 from approvals.shown import GateShown
 from config import jsontext
 from config.errors import Forbidden, PeopleOnly
-from interrupts import content, queue
+from interrupts import content, queue, verification
 from interrupts.models import InterruptStatus, Resolution, StepStatus
 from interrupts.services import looking
 from interrupts.transitions import holds, steps
@@ -152,6 +152,7 @@ def _decide(case: Case, if_match: IfMatch, answer: Render | None, renewed: str |
     cases.check_content(case)
     if renewed != case.gate.digest:
         cases.check_freshness(case)
+    verification.check_history(case.work.run)
     decided = Decided(case.gate, _record(case), replayed=False)
     case.work.finish()
     if answer is not None:
@@ -316,6 +317,17 @@ def withdraw_decision(
             gates.ask_again(work, gate)
         work.finish()
     return gate
+
+
+def can_withdraw(principal: Principal, gate: Gate, decision: Decision) -> bool:
+    """Say whether the person could take this decision back, as far as the rows that were read."""
+    if decision.user_id != principal.id:
+        return False
+    try:
+        _check_withdrawal(gate, decision)
+    except (AlreadyDecided, AlreadyStarted):
+        return False
+    return True
 
 
 def _check_withdrawal(gate: Gate, decision: Decision) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -14,11 +14,13 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from approvals import selectors, transitions
-from approvals.models import Gate, GateState
+from approvals.models import Gate, GateState, Pattern
 from approvals.snapshots import Asked, Taken, preview_shown
+from config import jsontext
 from interrupts import catalogue, content
 from interrupts.effects import Call, Preview, PreviewFailed
-from interrupts.work import Work, working
+from interrupts.work import working
+from tenants.clock import database_now
 from tenants.journal import SYSTEM
 from tenants.models import Tenant
 from tenants.scope import current_tenant_id
@@ -48,7 +50,7 @@ def take_preview(gate_id: UUID) -> None:
     if gate.preview_tries >= transitions.PREVIEW_TRIES:
         _record(gate, _Look(time.monotonic(), error=GIVEN_UP))
     else:
-        _record(gate, _look(gate))
+        _record(gate, _look(gate, content.get(gate.arguments)))
 
 
 def renew_preview(gate_id: UUID) -> str:
@@ -59,7 +61,7 @@ def renew_preview(gate_id: UUID) -> str:
     gate = selectors.gates().get(pk=gate_id)
     if gate.state != GateState.PENDING or gate.preview is None:
         return gate.digest
-    return _record(gate, _look(gate)).digest
+    return _record(gate, _look(gate, content.get(gate.arguments))).digest
 
 
 def _begin(gate: Gate) -> bool:
@@ -79,7 +81,17 @@ def _seconds(gate: Gate) -> float:
     return min(version.timeout_seconds, transitions.MAX_PREVIEW_SECONDS)
 
 
-def _look(gate: Gate) -> _Look:
+def preview_of(gate: Gate, asked: Asked) -> Taken | None:
+    """Ask what the gate's call would do with other arguments; nothing of it is recorded.
+
+    None where the gate's tool offers no preview.
+    """
+    if gate.pattern != Pattern.PREVIEW:
+        return None
+    return _taken(_look(gate, jsontext.canonical(asked.arguments)), database_now(), asked)
+
+
+def _look(gate: Gate, arguments: bytes) -> _Look:
     """Ask the tool what the call would do."""
     if connection.in_atomic_block:
         raise RuntimeError("a preview is taken with no transaction open")
@@ -88,7 +100,7 @@ def _look(gate: Gate) -> _Look:
     call = Call(
         tool=gate.step.tool_name,
         tool_version=catalogue.version(tenant, gate.tool_version_id).number,
-        arguments=content.get(gate.arguments),
+        arguments=arguments,
         run=str(gate.run_id),
         step=str(gate.step_id),
         attempt=str(gate.pk),
@@ -116,13 +128,13 @@ def _record(seen: Gate, look: _Look) -> Gate:
             work.state_unchanged()
             return gate
         asked = transitions.asked_about(gate, json.loads(content.get(gate.arguments)))
-        transitions.take_up_preview(work, gate, asked, _taken(work, look, asked))
+        transitions.take_up_preview(work, gate, asked, _taken(look, work.now, asked))
     return gate
 
 
-def _taken(work: Work, look: _Look, asked: Asked) -> Taken:
+def _taken(look: _Look, now: datetime, asked: Asked) -> Taken:
     # What was seen was true when the call began, at the earliest.
-    observed_at = work.now - timedelta(seconds=time.monotonic() - look.began)
+    observed_at = now - timedelta(seconds=time.monotonic() - look.began)
     if look.preview is None:
         return Taken(observed_at, error=look.error)
     try:

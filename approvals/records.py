@@ -1,0 +1,83 @@
+"""Reads for the page of one decision and its record: who may decide, what was said, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from approvals import deciders
+from approvals.authority import Refusal
+from approvals.models import FINAL_GATES, Assignment, Decision, Gate, View
+from interrupts.models import Attempt, Receipt, Step, StepStatus
+from tenants.models import User
+
+MOST_NAMED: Final = 20
+MOST_SIMILAR: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands beside a gate on its page."""
+
+    deciders: Sequence[User]  # who may decide it now, up to a bound
+    refusal: Refusal | None  # why the viewer may not
+    similar: Sequence[Gate]  # how the latest of this tool ended
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What became of a gate: what people said of it, and each try at its step."""
+
+    decisions: Sequence[Decision]
+    attempts: Sequence[Attempt]
+    receipts: Sequence[Receipt]
+
+
+def beside(gate: Gate, viewer: UUID) -> Beside:
+    assigned = Assignment.objects.filter(gate=gate).select_related("user")
+    refusals = deciders.refusals([viewer], gate.tool_id, gate.run, gate.approvers)
+    return Beside(
+        deciders=[one.user for one in assigned.order_by("user__username")[:MOST_NAMED]],
+        refusal=refusals[viewer],
+        similar=_similar(gate),
+    )
+
+
+def _similar(gate: Gate) -> list[Gate]:
+    """Return the latest settled gates of this tool, with what was decided of them."""
+    past = Gate.objects.filter(tool=gate.tool_id, state__in=sorted(FINAL_GATES))
+    related = past.exclude(pk=gate.pk).select_related("step").prefetch_related("decisions__user")
+    large = ("why", "what_could_go_wrong", "preview", "step__proposal")
+    return list(related.defer(*large).order_by("-id")[:MOST_SIMILAR])
+
+
+def record(gate: Gate) -> Record:
+    decisions = Decision.objects.filter(gate=gate).select_related("user").order_by("id")
+    attempts = Attempt.objects.filter(step=gate.step_id).order_by("id")
+    receipts = Receipt.objects.filter(step=gate.step_id).order_by("id")
+    return Record(list(decisions), list(attempts), list(receipts))
+
+
+def seen(gate_id: UUID, decision_id: UUID) -> tuple[Decision, View | None]:
+    """Return a decision and what its person was shown, where a page or the API showed it."""
+    decision = Decision.objects.select_related("user", "gate").get(pk=decision_id, gate=gate_id)
+    shown = View.objects.filter(gate=gate_id, user=decision.user_id, digest=decision.digest)
+    return decision, shown.first()
+
+
+def snapshot_of(gate: Gate, viewer: UUID, digest: str) -> Mapping[str, Any] | None:
+    """Return what the viewer was shown of the gate under that digest; None where they were not."""
+    views = View.objects.filter(gate=gate, user=viewer, digest=digest)
+    snapshot: Mapping[str, Any] | None = views.values_list("snapshot", flat=True).first()
+    return snapshot
+
+
+def starts_at(step_id: UUID) -> datetime | None:
+    """Return until when an approved step is held back, if it is."""
+    held = Step.objects.filter(
+        pk=step_id, status=StepStatus.READY, attempts=0, due_at__isnull=False
+    )
+    return held.values_list("due_at", flat=True).first()

@@ -1,0 +1,61 @@
+"""The answers that a decision page takes, read from its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from approvals.models import Verdict
+from config import jsontext
+from config.errors import InvalidBody, Problem
+
+UNDO_SECONDS: Final = 10
+VERDICTS: Final = {
+    "approve": Verdict.APPROVE,
+    "reject": Verdict.REJECT,
+    "changes": Verdict.REQUEST_CHANGES,
+    "respond": Verdict.RESPOND,
+}
+
+
+def read_answer(answer: str, sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a form said, as ``decide_gate`` takes it. Raises InvalidBody."""
+    _refuse_unstorable(sent)
+    wanted: dict[str, Any] = {"verdict": VERDICTS[answer].value, "digest": sent.get("digest", "")}
+    if answer == "respond":
+        return {**wanted, "value": _value(sent)}
+    reason = sent.get("reason", "").strip()
+    if answer != "approve":
+        return {**wanted, "reason": reason or None}
+    return {**wanted, **_approval(sent), "reason": reason or None}
+
+
+def _approval(sent: Mapping[str, str]) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if "confirmation" in sent:
+        said["confirmation"] = sent["confirmation"]
+    elif "understood" in sent:
+        said["confirmation"] = True
+    if "hold" in sent:
+        said["hold_seconds"] = UNDO_SECONDS
+    if "arguments" in sent:
+        said["arguments"] = jsontext.parse(sent["arguments"].encode())
+    return said
+
+
+def _value(sent: Mapping[str, str]) -> Any:
+    text = sent.get("value", "")
+    if "as_json" not in sent:
+        if not text.strip():
+            raise InvalidBody.at("/value", "Say what the agent should get.")
+        return text.replace("\r\n", "\n")
+    try:
+        return jsontext.parse(text.encode())
+    except Problem as fault:
+        raise InvalidBody.at("/value", f"This is not JSON: {fault.detail}") from None
+
+
+def _refuse_unstorable(sent: Mapping[str, str]) -> None:
+    for name, text in sent.items():
+        if jsontext.value_faults(text):
+            raise InvalidBody.at(f"/{name}", "This holds a character that can't be kept.")
