@@ -142,7 +142,11 @@ SPECTACULAR_SETTINGS = {
 
 # What the engine asks upwards: who may let a step run, and who else sweeps.
 AUTHORIZER = "approvals.authorizer.PolicyAuthorizer"
-SWEEPERS = ["approvals.sweep.sweep_gates", "tenants.idempotency.sweep_answers"]
+SWEEPERS = ["approvals.sweep.sweep_gates", "tenants.idempotency.sweep_answers", "interrupts.anchors.write_due"]
+
+# Where the heads of journals are written, outside the database, so that a database put back to an
+# older state is detected. Keep it where who may change the database may not change it.
+ABEYANCE_ANCHOR = os.environ.get("ABEYANCE_ANCHOR") or str(DATA_FOLDER.root / "anchor.jsonl")
 
 # Celery: messages are hints, rows are truth. A message is acknowledged on receipt; a lost one is
 # found by the sweep, so nothing here waits for a broker.

@@ -59,6 +59,10 @@ BEGIN
             WHERE w.gate_id = p_gate AND w.user_id = p_user AND w.digest = p_digest))
         OR (g.ceremony = 'explicit' AND p_confirmed IS NOT TRUE)
         OR (g.ceremony = 'typed' AND p_typed IS DISTINCT FROM g.required_confirmation)
+        -- A run goes on only from a history that verifies; a long one is left to the long way.
+        OR r.journal_seq > 64
+        OR NOT tenants_journal_holds(
+            run, r.journal_seq, r.journal_hash, p_key_id, p_inner, p_outer)
         OR approvals_refusal(p_user, g.tool_id, r.agent_id, r.requested_by_id) IS NOT NULL
     THEN
         RETURN;

@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
         rls.tenant_table("interrupts_checkpoint"),
         rls.tenant_table("interrupts_content", key=None),
         rls.tenant_table("interrupts_step"),
-        rls.tenant_table("interrupts_attempt"),
+        rls.tenant_table("interrupts_attempt", key=None),
         rls.tenant_table("interrupts_receipt", key=None),
         rls.tenant_table("interrupts_interrupt"),
         rls.tenant_reference("interrupts_tool", "current_id", "interrupts_toolversion"),

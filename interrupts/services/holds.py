@@ -33,6 +33,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
+from interrupts import verification
 from interrupts.schemas import check_response_schema, validate_value
 from interrupts.services import attempts as findings
 from interrupts.services import finding
@@ -179,7 +180,7 @@ def respond(
         if interrupt.checkpoint != checkpoint:
             raise StaleCheckpoint
         _allowed(interrupt, resolution)
-        _verify(interrupt)
+        _verify(work, interrupt)
         answer = ANSWERS[Resolution(resolution)]
         answer(_Answer(principal, work, interrupt, response, value))
         interrupt.refresh_from_db()
@@ -217,8 +218,9 @@ def _allowed(interrupt: Interrupt, resolution: str) -> None:
         raise DecideTheGate
 
 
-def _verify(interrupt: Interrupt) -> None:
-    """What a run is resumed from must be what was checkpointed."""
+def _verify(work: Work, interrupt: Interrupt) -> None:
+    """What a run is resumed from must be what happened and what was checkpointed."""
+    verification.check_history(work.run)
     checkpoint = Checkpoint.objects.get(pk=interrupt.checkpoint)
     if checkpoints.digest_of(checkpoint) != checkpoint.digest:
         raise Damaged("The checkpoint is not what was taken.")

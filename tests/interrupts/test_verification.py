@@ -1,0 +1,159 @@
+"""Tampering as whoever owns the database: told by `verify`, and nothing goes on from it."""
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from interrupts import anchors, verification
+from interrupts.errors import Damaged
+from tenants.models import JournalEntry
+from tests.database import as_owner as owner
+from tests.interrupts.house import fresh, open_of, refused
+
+
+@pytest.fixture
+def as_owner():
+    """Run SQL as the role that owns the tables, with its guards taken away first."""
+
+    def execute(statement, parameters=(), table="tenants_journalentry"):
+        with owner() as connection:
+            connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+            connection.execute(statement, parameters)
+            connection.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+    return execute
+
+
+@pytest.fixture
+def history(house):
+    """A run with an effect, a read, a stop and its answer, an unknown and what was found out."""
+    house.tool("t")
+    house.tool("crm.get", effect="read")
+    run = house.run()
+    house.propose(run, ("t", {"n": 1}), ("crm.get", {"n": 2}))
+    house.work(run)
+    house.respond(house.stop(run))
+    _, step = house.lost(run=run, n=3)
+    house.recover(step, "performed")
+    house.stop(run)
+    return fresh(run)
+
+
+def told(run):
+    return [str(fault) for fault in verification.of_run(fresh(run))]
+
+
+def test_what_happened_verifies(house, history):
+    assert told(history) == []
+    assert list(verification.of_tenant()) == []
+    out = io.StringIO()
+    call_command("verify", "--no-anchor", stdout=out)
+    assert out.getvalue() == "1 tenants, 1 runs, 0 faults\n"
+
+
+TAMPERING = {
+    "an entry rewritten": (
+        "UPDATE tenants_journalentry SET text = replace(text, 'succeeded', 'failed')"
+        " WHERE stream = %s AND kind = 'receipt.recorded'",
+        "tenants_journalentry",
+    ),
+    "an entry rewritten with its hash": (
+        "UPDATE tenants_journalentry SET text = replace(text, 'succeeded', 'failed'),"
+        " hash = sha256(text::bytea) WHERE stream = %s AND kind = 'receipt.recorded'",
+        "tenants_journalentry",
+    ),
+    "the last entry removed": (
+        "DELETE FROM tenants_journalentry WHERE stream = %s AND seq ="
+        " (SELECT max(seq) FROM tenants_journalentry WHERE stream = %s)",
+        "tenants_journalentry",
+    ),
+    "another key named": (
+        "UPDATE tenants_journalentry SET key_id = 'mine' WHERE stream = %s AND seq = 2",
+        "tenants_journalentry",
+    ),
+    "a kind relabelled": (
+        "UPDATE tenants_journalentry SET kind = 'step.denied' WHERE stream = %s AND seq = 2",
+        "tenants_journalentry",
+    ),
+    "the head put back": (
+        "UPDATE interrupts_run SET journal_seq = journal_seq - 1 WHERE id = %s",
+        "interrupts_run",
+    ),
+}
+ROWS = {
+    "a status changed": ("UPDATE interrupts_step SET status = 'failed' WHERE run_id = %s",
+                         "interrupts_step"),
+    "a receipt removed": ("DELETE FROM interrupts_receipt WHERE run_id = %s", "interrupts_receipt"),
+    "a receipt changed": ("UPDATE interrupts_receipt SET outcome = 'failed' WHERE run_id = %s",
+                          "interrupts_receipt"),
+    "an epoch changed": ("UPDATE interrupts_run SET epoch = 9 WHERE id = %s", "interrupts_run"),
+    "a checkpoint changed": ("UPDATE interrupts_checkpoint SET next_step = 1, status = 'running'"
+                             " WHERE run_id = %s", "interrupts_checkpoint"),
+    "arguments replaced": (
+        "UPDATE interrupts_content SET body = '{\"n\":999}'::bytea WHERE digest IN"
+        " (SELECT arguments FROM interrupts_step WHERE run_id = %s)", "interrupts_content"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [*TAMPERING, *ROWS])
+def test_tampering_is_told(house, history, as_owner, how):
+    statement, table = (TAMPERING | ROWS)[how]
+    as_owner(statement, [history.pk] * statement.count("%s"), table)
+    assert told(history) != []
+    with pytest.raises(CommandError):
+        call_command("verify", "--no-anchor", run=str(history.pk), stdout=io.StringIO())
+
+
+@pytest.mark.parametrize("how", TAMPERING)
+def test_a_run_whose_history_does_not_verify_is_not_resumed(house, history, as_owner, how):
+    statement, table = TAMPERING[how]
+    as_owner(statement, [history.pk] * statement.count("%s"), table)
+    with refused(Damaged):
+        house.respond(open_of(history))
+
+
+def test_a_chain_linked_again_with_a_wrong_key_is_told(house, history, as_owner):
+    as_owner(
+        "WITH RECURSIVE chain AS ("
+        " SELECT seq, sha256('wrong'::bytea || text::bytea) AS hash"
+        "   FROM tenants_journalentry WHERE stream = %s AND seq = 1"
+        " UNION ALL SELECT e.seq, sha256('wrong'::bytea || c.hash || e.text::bytea)"
+        "   FROM chain c JOIN tenants_journalentry e ON e.stream = %s AND e.seq = c.seq + 1)"
+        " UPDATE tenants_journalentry e SET hash = chain.hash FROM chain"
+        " WHERE e.stream = %s AND e.seq = chain.seq",
+        [history.pk] * 3,
+    )
+    last = JournalEntry.objects.filter(stream=history.pk).order_by("-seq").first()
+    as_owner(
+        "UPDATE interrupts_run SET journal_hash = %s WHERE id = %s",
+        [last.hash, history.pk],
+        "interrupts_run",
+    )
+    assert told(history) != []
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "sweep"])
+def test_a_database_put_back_is_told_by_the_anchor(house, history, as_owner, settings, tmp_path):
+    settings.ABEYANCE_ANCHOR = str(tmp_path / "anchor.jsonl")
+    anchors._last.update(at=0.0, since="-infinity")
+    before = fresh(history)
+    entries = JournalEntry.objects.filter(stream=history.pk).count()
+    house.respond(open_of(history))
+    assert anchors.write() == 1
+    assert anchors.faults(anchors.read()) == []
+
+    # As a restored backup has it: the chain is whole, only shorter.
+    as_owner(
+        "DELETE FROM tenants_journalentry WHERE stream = %s AND seq > %s", [history.pk, entries]
+    )
+    as_owner(
+        "UPDATE interrupts_run SET journal_seq = %s, journal_hash = %s WHERE id = %s",
+        [before.journal_seq, before.journal_hash, history.pk],
+        "interrupts_run",
+    )
+    assert verification.run_chain_fault(fresh(history)) is None
+    (fault,) = anchors.faults(anchors.read())
+    assert fault.stream == history.pk
+    with pytest.raises(CommandError):
+        call_command("verify", stdout=io.StringIO())
