@@ -26,7 +26,7 @@ from tenants.models import Agent, Tenant  # noqa: E402
 from tenants.scope import VARIABLE, tenant_scope  # noqa: E402
 
 WORKER = "bench:1"
-RESULT = b'{"number":1,"text":"' + b"x" * 100 + b'"}'
+ARGUMENTS = b'{"number":1,"text":"' + b"x" * 100 + b'"}'
 DIGEST = "sha256:" + "0" * 64
 SECONDS_LEFT = 200.0
 
@@ -64,7 +64,7 @@ class Ground:
             effect="idempotent",
             risk="low",
             timeout_seconds=10,
-            arguments=content.put(RESULT),
+            arguments=content.put(ARGUMENTS),
             digest=DIGEST,
             proposed_digest=DIGEST,
             status=StepStatus.READY,
@@ -111,12 +111,13 @@ class Course:
 
     def outcome(self) -> Done:
         """Return what was seen of the step in flight."""
+        step = self.steps[self.at]
         return Done(
-            step=self.steps[self.at],
+            step=step,
             attempt=self.attempt,
             fence=1,
             outcome="succeeded",
-            result=RESULT,
+            result=b'{"of":"%s","text":"%s"}' % (str(step).encode(), b"x" * 80),
             external_id=None,
             cost=None,
             error=None,
