@@ -25,7 +25,8 @@ from benchmarks.processes import figures_of
 from benchmarks.report import RATIOS, flatten, say, summarise, table, with_ratios, write
 
 ROUNDS = 5
-REQUESTS = 800
+REQUESTS = 600
+DECISIONS = 400
 APPROVALS = 200
 RECEIPTS = {1: 50, 20: 200}
 
@@ -70,7 +71,7 @@ def requests(bench: Bench) -> dict[str, float]:
     port, credentials = service.port, service.credentials
     bare = throughput.bare_insert(bench.bare_port, REQUESTS)
     proposed = throughput.propose(port, credentials, REQUESTS)
-    decided = throughput.decide(port, credentials, REQUESTS)
+    decided = throughput.decide(port, credentials, DECISIONS)
     return (
         flatten("bare_insert", bare)
         | flatten("propose", proposed)
@@ -148,11 +149,12 @@ def in_turn(parts: Sequence[Part], number: int) -> list[Part]:
 def measure(bench: Bench, parts: Sequence[Part], rounds: int) -> Iterator[dict[str, float]]:
     """Measure the parts in turn and give the figures of each round."""
     for number in range(rounds):
-        began = time.monotonic()
         figures: dict[str, float] = {}
         for part in in_turn(parts, number):
+            began = time.monotonic()
             figures |= part(bench)
-        say(f"round {number + 1} of {rounds}: {time.monotonic() - began:.0f} s")
+            took = time.monotonic() - began
+            say(f"round {number + 1} of {rounds}: {part.__name__} took {took:.0f} s")
         yield with_ratios(figures)
 
 

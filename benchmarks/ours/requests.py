@@ -14,7 +14,7 @@ from benchmarks.figures import report
 from benchmarks.ours.api import BASE, step_body
 from benchmarks.ours.inprocess import AGENT, APPROVER, counting
 
-REQUESTS = 100
+REQUESTS = 50
 application = get_wsgi_application()
 
 

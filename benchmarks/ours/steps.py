@@ -16,7 +16,7 @@ from interrupts.services.runs import start_run
 from interrupts.services.steps import propose
 from interrupts.tasks import work_run
 
-STEPS, RUNS, COUNTED_RUNS = 100, 10, 2
+STEPS, RUNS, COUNTED_RUNS = 100, 5, 1
 KINDS = {"pure_step": "bench.read", "effect_step": "bench.note"}
 
 

@@ -9,7 +9,7 @@ from benchmarks.figures import milliseconds
 from benchmarks.load import CONNECTIONS, Load, drive
 from benchmarks.ours.api import Credentials, ask, new_run, proposal_bytes, step_body
 
-WARMING = 100
+WARMING = 50
 # Enough runs that the requests on their way at one time are of different ones.
 RUNS = 8 * CONNECTIONS
 
