@@ -20,9 +20,9 @@ CONTRACTS = {
         "contracts"
     ]
 }
-# What style.md names, from the top; a row of names is one layer there.
-STYLE = (
-    {"management", "admin", "views", "api", "tasks"},
+# What every app names alike, from the top (docs/architecture.md); a row is one layer.
+SHARED_NAMES = (
+    {"urls", "templatetags", "management", "admin", "views", "api", "tasks"},
     {"services"},
     {"transitions"},
     {"selectors", "locks", "queue", "hot"},
@@ -33,7 +33,7 @@ STYLE = (
 # tenant's file with them as well.
 VOCABULARY = {"tenants.api.body", "tenants.api.checks"}
 # What the apps may take of config; the rest of it is the project around them.
-SHARED = {"errors", "jsontext", "globs", "keys", "memo", "visible"}
+SHARED = {"errors", "jsontext", "globs", "keys", "memo", "stopping", "visible"}
 
 
 def rows(contract: str) -> list[set[str]]:
@@ -91,7 +91,7 @@ def _other_app(path: Path, name: str) -> Iterator[str]:
         return
     elif layer == "services" and place(app, module) < place(app, "services"):
         yield f"{path}: {name} opens transactions of its own"
-    elif layer in STYLE[0] and module not in STYLE[0]:
+    elif layer in SHARED_NAMES[0] and module not in SHARED_NAMES[0]:
         yield f"{path}: {name} is an interface"
 
 
@@ -128,9 +128,9 @@ def test_every_module_of_an_app_has_its_place():
 
 
 @pytest.mark.parametrize("app", APPS)
-def test_the_layers_of_style_keep_their_order_in_every_app(app):
+def test_the_layers_that_apps_share_keep_their_order_in_every_app(app):
     # The lowest of a row stands above the highest of the row below it.
-    places = [sorted(place(app, name) for name in row) for row in STYLE]
+    places = [sorted(place(app, name) for name in row) for row in SHARED_NAMES]
     known = [[at for at in row if at >= 0] for row in places]
     assert all(upper[0] > lower[-1] for upper, lower in pairwise(known))
 
