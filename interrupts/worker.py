@@ -22,7 +22,7 @@ from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
 from interrupts.hot import Advanced, Done, Start
 from interrupts.models import Outcome, Source
-from interrupts.services import attempts, finding, looking, steps
+from interrupts.services import attempts, finding, looking, starting
 from interrupts.transitions.receipts import Seen
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
@@ -105,12 +105,8 @@ def work_run(run_id: UUID, epoch: int) -> int:
                 turn.wake_another()
             finished = _call(turn, at.start, attempt)
             calls += 1
-        elif at.verdict == "renew" and at.step is not None:
+        elif _made_ready(turn, at):
             finished = None
-            steps.renew(turn.run, at.step, SYSTEM)
-        elif at.verdict == "ask" and at.step is not None:
-            finished = None
-            finding.ask_first(at.step)
         else:
             _leave(turn, at, over=attempt is None)
             return calls
@@ -134,6 +130,17 @@ def _insist(turn: _Turn, record: Callable[[], T]) -> T:
             lost = True
             logger.warning("run %s: what came back is recorded again", turn.run, exc_info=True)
             time.sleep(RECORD_PAUSE_SECONDS)
+
+
+def _made_ready(turn: _Turn, at: Advanced) -> bool:
+    """Do what the next step needs before it may start; True: look again what may start."""
+    if at.step is None or at.verdict not in ("renew", "ask"):
+        return False
+    if at.verdict == "renew":
+        starting.renew(turn.run, at.step, SYSTEM)
+    else:
+        finding.ask_first(at.step)
+    return True
 
 
 def _leave(turn: _Turn, at: Advanced, *, over: bool) -> None:

@@ -18,7 +18,7 @@ from interrupts.api.access import may_see, seen_run
 from interrupts.api.runs import NOT_YOUR_RUN, OF_THE_AGENT, OPERATORS, SESSIONS
 from interrupts.models import Attempt, Run, Step
 from interrupts.services import attempts as attempt_services
-from interrupts.services import compensating
+from interrupts.services import compensating, starting
 from interrupts.services import steps as services
 from tenants.api.answers import answer, etag, instant
 from tenants.api.http import WAIT_QUERY, waiting
@@ -146,7 +146,7 @@ class ClaimStepView(TenantView):
         },
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:
-        row, step, arguments = services.claim_step(
+        row, step, arguments = starting.claim_step(
             call.principal, pk, session=call.body.get("session")
         )
         shown = rendering.claimed(row, step, arguments)

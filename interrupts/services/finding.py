@@ -27,7 +27,7 @@ from interrupts.models import (
     StepStatus,
 )
 from interrupts.services import attempts as facts
-from interrupts.services import steps as proposing
+from interrupts.services import starting
 from interrupts.transitions import attempts, finding, holds
 from interrupts.transitions.receipts import Seen
 from interrupts.work import Work, working
@@ -202,7 +202,7 @@ def _send_again(step: Step, worker: str) -> None:
         step.ask_at = None
         step.save(update_fields=["asked", "ask_at"])
         work.note("reconciliation.asked", step=step.pk, asked=step.asked, answer="sent_again")
-        started = proposing.start(work, step, arguments, worker=worker, margin=2.0), arguments
+        started = starting.start(work, step, arguments, worker=worker, margin=2.0), arguments
     attempt, _ = started
     version = finding.version_of(step)
     effect = catalogue.effect(current_tenant_id(), version.pk, catalogue.authority_now())
@@ -230,9 +230,9 @@ def _may_send_again(work: Work, step: Step) -> bool:
     others = Interrupt.objects.filter(run=work.run, status=InterruptStatus.OPEN).exclude(
         step=step.pk, reason=Reason.OUTCOME_UNKNOWN
     )
-    if others.exists() or proposing.frozen(work.run, step):
+    if others.exists() or starting.frozen(work.run, step):
         return False
-    return proposing.stamp_is_current(work, step)
+    return starting.stamp_is_current(work, step)
 
 
 # Once more, before what a person called not performed is sent again
@@ -282,5 +282,3 @@ def check_again(work: Work, step: Step) -> None:
     step.save(update_fields=["asked", "ask_at"])
     ask_due(work)
     work.due(work.now + queue.GRACE)
-
-

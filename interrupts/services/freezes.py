@@ -32,9 +32,7 @@ def freeze(
         if role_now(principal) not in OPERATORS:
             raise MayNot("Operators and admins freeze.")
         _check_name(scope, name)
-        made = Freeze.objects.create(
-            scope=scope, name=name, note=note, created_by=principal.id
-        )
+        made = Freeze.objects.create(scope=scope, name=name, note=note, created_by=principal.id)
         made.refresh_from_db()
         Tenant.objects.filter(pk=current_tenant_id()).update(freezes=F("freezes") + 1)
         authority.raise_authority()

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from config import jsontext
 from config.errors import AgentsOnly, InvalidBody, PeopleOnly, faults
+from interrupts import verification
 from interrupts.errors import (
     AlreadyResolved,
     Damaged,
@@ -33,7 +34,6 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts import verification
 from interrupts.schemas import check_response_schema, validate_value
 from interrupts.services import attempts as findings
 from interrupts.services import finding
@@ -137,7 +137,9 @@ def _hold(work: Work, asked: Asked, question: str) -> holds.Hold:
         who=(
             ("operator", "admin", "requester", "decider")
             if stop
-            else ("operator", "admin", "requester") if wants_input else ("operator", "admin")
+            else ("operator", "admin", "requester")
+            if wants_input
+            else ("operator", "admin")
         ),
         allowed=(Resolution.RESUME, *revisable, Resolution.CANCEL),
         schema=asked.schema,
@@ -194,9 +196,7 @@ def _replay(interrupt: Interrupt, response: dict[str, Any]) -> Interrupt:
     return interrupt
 
 
-def _may_respond(
-    principal: Principal, work: Work, interrupt: Interrupt, resolution: str
-) -> None:
+def _may_respond(principal: Principal, work: Work, interrupt: Interrupt, resolution: str) -> None:
     """Authority is checked under the lock: docs/glossary.md, "Who may"."""
     role = role_now(principal)
     if role == Role.VIEWER:
@@ -419,6 +419,8 @@ RESUMES: dict[ResponseKind, Callable[[_Answer], None]] = {
     ResponseKind.RECOVERY: _recover,
     ResponseKind.EXTENSION: _extend,
 }
+
+
 def _after_refusal(answer: _Answer) -> None:
     """A refused compensation: tried again, or left as it is."""
     if answer.value is UNSET:
@@ -441,4 +443,3 @@ ANSWERS: dict[Resolution, Callable[[_Answer], None]] = {
     Resolution.REVISE: _revise,
     Resolution.CANCEL: _cancel,
 }
-

@@ -20,7 +20,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.services import compensating, finding
+from interrupts.services import compensating, finding, starting
 from interrupts.services import steps as proposing
 from interrupts.services.runs import owner_silent_at
 from interrupts.transitions import attempts, holds, runs, steps, wording
@@ -159,7 +159,7 @@ def _set_due_of_steps(work: Work) -> None:
     ready = rows.filter(status=StepStatus.READY).exclude(executor=Executor.AGENT)
     starts: list[datetime] = []
     for step in ready.order_by("position"):
-        if proposing.frozen(work.run, step):
+        if starting.frozen(work.run, step):
             continue  # lifting the freeze looks at the run
         starts.append(max(step.due_at or work.now, work.now))
     if not starts:

@@ -119,7 +119,9 @@ def _requester(username: str | None, parent: Run | None) -> UUID | None:
     return user_id
 
 
-def limits_in_force(asked: dict[str, Any], tenant: dict[str, Any], parent: Run | None) -> dict[str, Any]:
+def limits_in_force(
+    asked: dict[str, Any], tenant: dict[str, Any], parent: Run | None
+) -> dict[str, Any]:
     """The limits in force: the smallest of what is asked, the tenant's and the parent's."""
     limits: dict[str, Any] = {}
     for source in (asked, tenant, parent.budget if parent else {}):

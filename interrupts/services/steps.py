@@ -12,23 +12,16 @@ from uuid import UUID
 from django.db.models import Q
 
 from config import jsontext
-from config.errors import InvalidBody, Problem, faults
+from config.errors import InvalidBody, faults
 from interrupts import catalogue, content
 from interrupts.authorizer import Judgement, authorizer
 from interrupts.digests import call_digest, step_digest
 from interrupts.errors import (
-    AlreadyClaimed,
-    Damaged,
     InvalidArguments,
-    NotAuthorized,
     RunSuspended,
     StepKeyReused,
 )
 from interrupts.models import (
-    Attempt,
-    Executor,
-    Freeze,
-    FreezeScope,
     Interrupt,
     Reason,
     Resolution,
@@ -42,10 +35,9 @@ from interrupts.services import agentstate
 from interrupts.services.acting import as_agent, not_ended
 from interrupts.transitions import checkpoints, holds, runs, steps
 from interrupts.transitions.moves import move_step
-from interrupts.work import Work, working
+from interrupts.work import Work
 from tenants.conditions import ANY_VERSION, IfMatch
 from tenants.ids import uuid7
-from tenants.journal import Actor
 from tenants.principal import Principal
 from tenants.scope import current_tenant_id
 
@@ -162,7 +154,9 @@ def _refusal(
             work.note("proposal.refused", tool=draft.tool, tool_version=version.number)
             work.state_unchanged()
             at = "/arguments" if single else f"/steps/{draft.index}/arguments"
-            return InvalidArguments("The arguments break the tool's schema.", errors=faults(wrong, at))
+            return InvalidArguments(
+                "The arguments break the tool's schema.", errors=faults(wrong, at)
+            )
     return None
 
 
@@ -342,104 +336,3 @@ def rejudge(work: Work, waiting: list[Step]) -> None:
             continue
         judged.append((step, verdict))
     steps.apply(work, judged)
-
-
-def renew(run_id: UUID, step_id: UUID, actor: Actor) -> bool:
-    """Ask authorization again about a ready step whose stamp is stale; True: it may start."""
-    with working(run_id, actor) as work:
-        step = Step.objects.get(pk=step_id, run=work.run)
-        if step.status != StepStatus.READY or work.run.status != RunStatus.RUNNING:
-            work.state_unchanged()
-            return False
-        return steps.renew(work, step)
-
-
-def claim_step(
-    principal: Principal, step_id: UUID, *, session: int | None = None
-) -> tuple[Attempt, Step, bytes]:
-    """Intend a step that the agent runs itself: the attempt, the step and its exact arguments.
-
-    Raises NotAuthorized, AlreadyClaimed, RunSuspended, RunEnded, StaleSession, NotYourRun.
-    """
-    run_id = Step.objects.values_list("run_id", flat=True).get(pk=step_id)
-    with as_agent(principal, run_id, session=session) as work:
-        step = Step.objects.get(pk=step_id)
-        if step.executor != Executor.AGENT:
-            raise NotAuthorized("The service runs this step itself.")
-        not_ended(work.run)
-        if step.status in (StepStatus.EXECUTING, StepStatus.UNKNOWN) or step.settled_at:
-            raise AlreadyClaimed(f"The step is {step.status}.")
-        if work.run.status == RunStatus.SUSPENDED:
-            raise RunSuspended
-        problem = _may_start(work, step)
-        if problem is None:
-            arguments = content.get(step.arguments)
-            attempt = start(work, step, arguments, worker=f"agent:{principal.id}")
-    if problem is not None:
-        raise problem
-    return attempt, step, arguments
-
-
-def _may_start(work: Work, step: Step) -> Problem | None:
-    """None where the step may start now; what a renewal changed is committed either way."""
-    if step.status != StepStatus.READY:
-        return NotAuthorized(f"The step is {step.status}.")
-    if step.due_at is not None and step.due_at > work.now:
-        return NotAuthorized("The step is not to start yet.")
-    if frozen(work.run, step):
-        return NotAuthorized("A freeze holds this step.")
-    if not step.parallel and (
-        Step.objects.filter(
-            run=work.run, group=step.group, position__lt=step.position, settled_at=None
-        ).exists()
-    ):
-        return NotAuthorized("An earlier step of its group is not settled.")
-    if not stamp_is_current(work, step) and not steps.renew(work, step):
-        return NotAuthorized(f"The step is {step.status}.")
-    return None
-
-
-def stamp_is_current(work: Work, step: Step) -> bool:
-    return (
-        step.authorized_under == work.authority_version
-        and (step.authorized_until is None or step.authorized_until > work.now)
-        and steps.is_call_authorized(step)
-    )
-
-
-def frozen(run: Run, step: Step) -> bool:
-    return Freeze.objects.filter(
-        Q(scope=FreezeScope.TENANT)
-        | Q(scope=FreezeScope.TOOL, name=step.tool_name)
-        | Q(scope=FreezeScope.AGENT, name=run.agent.name),
-        lifted_at=None,
-    ).exists()
-
-
-def start(
-    work: Work, step: Step, arguments: bytes, *, worker: str, margin: float = 0.0
-) -> Attempt:
-    """Intend: the attempt, its fence and its lease; what runs is what was authorised."""
-    if step_digest(step.tool_name, step.tool_number, arguments) != step.authorized_digest:
-        raise Damaged("The stored arguments are not those that were authorised.")
-    move_step(step, StepStatus.EXECUTING)
-    step.fence += 1
-    step.attempts += 1
-    step.due_at = None
-    step.save(update_fields=["status", "fence", "attempts", "due_at"])
-    attempt = Attempt.objects.create(
-        step=step,
-        run=work.run,
-        fence=step.fence,
-        epoch=work.run.epoch,
-        worker=worker,
-        started_at=work.now,
-        lease_seconds=step.timeout_seconds + margin,
-        lease_expires_at=work.now + timedelta(seconds=step.timeout_seconds + margin),
-    )
-    work.due(attempt.lease_expires_at)
-    work.note(
-        "attempt.started", attempt=attempt.pk, step=step.pk, fence=attempt.fence, worker=worker
-    )
-    return attempt
-

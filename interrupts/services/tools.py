@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,6 +60,13 @@ def set_tools(
         changes += _retire([tool for name, tool in known.items() if name not in names])
     if issued is not None:
         changes += _issue_secrets(plans, issued)
+    record(actor, changes)
+    return changes
+
+
+def retire_tools(actor: Actor, names: Collection[str]) -> list[Change]:
+    """Retire these tools: nothing of them is proposed or started any more. A repeat is no change."""
+    changes = _retire(list(Tool.objects.select_related("current").filter(name__in=names)))
     record(actor, changes)
     return changes
 

@@ -56,9 +56,7 @@ def _spend(work: Work, seen: Seen) -> None:
         work.run.usage_cost += seen.cost
 
 
-def _settle(
-    work: Work, step: Step, attempt: Attempt | None, seen: Seen, receipt: Receipt
-) -> None:
+def _settle(work: Work, step: Step, attempt: Attempt | None, seen: Seen, receipt: Receipt) -> None:
     was_unknown = step.status == StepStatus.UNKNOWN
     if seen.outcome == Outcome.UNKNOWN:
         if not was_unknown:
@@ -160,9 +158,7 @@ def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None
 
 
 def _is_being_found_out(work: Work, step: Step) -> bool:
-    return bool(
-        holds.open_of(work).filter(step=step.pk, reason=Reason.OUTCOME_UNKNOWN).exists()
-    )
+    return bool(holds.open_of(work).filter(step=step.pk, reason=Reason.OUTCOME_UNKNOWN).exists())
 
 
 def recovery_hold(work: Work, step: Step, why: str | None) -> holds.Hold:

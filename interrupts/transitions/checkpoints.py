@@ -69,9 +69,7 @@ def take(
     return checkpoint
 
 
-def _carry_state(
-    checkpoint: Checkpoint, last: Checkpoint | None, state: AgentState | None
-) -> None:
+def _carry_state(checkpoint: Checkpoint, last: Checkpoint | None, state: AgentState | None) -> None:
     if state is not None:
         checkpoint.agent_format = state.format
         checkpoint.agent_version = state.version

@@ -88,9 +88,7 @@ def record(work: Work, step: Step, attempt: Attempt, seen: Seen) -> Receipt:
     receipt = write_receipt(work, step, attempt, seen, compensation=True)
     attempt.outcome, attempt.settled_at = seen.outcome, work.now
     attempt.save(update_fields=["outcome", "settled_at"])
-    work.note(
-        "compensation.recorded", step=step.pk, attempt=attempt.pk, outcome=seen.outcome.value
-    )
+    work.note("compensation.recorded", step=step.pk, attempt=attempt.pk, outcome=seen.outcome.value)
     if step.status != StepStatus.COMPENSATING:
         return receipt
     if seen.outcome == Outcome.SUCCEEDED:
@@ -155,5 +153,3 @@ def of_late_success(work: Work, step: Step) -> None:
     cancelled = work.run.status in (RunStatus.CANCELLING, RunStatus.CANCELLED)
     if cancelled and work.run.compensating:
         want(work, step)
-
-

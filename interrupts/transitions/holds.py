@@ -159,9 +159,7 @@ def resolve(
     interrupt.response = response
     interrupt.resolved_by = by.as_json
     interrupt.resolved_at = work.now
-    interrupt.save(
-        update_fields=["status", "resolution", "response", "resolved_by", "resolved_at"]
-    )
+    interrupt.save(update_fields=["status", "resolution", "response", "resolved_by", "resolved_at"])
     work.run.open_interrupts -= 1
     kind = "interrupt.expired" if resolution == Resolution.TIME_OUT else "interrupt.resolved"
     work.note(kind, interrupt=interrupt.pk, resolution=resolution, by=by.as_json)

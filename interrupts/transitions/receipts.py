@@ -67,5 +67,7 @@ def write_receipt(
 
 def backoff(attempts: int, retry_after: float | None) -> float:
     """Seconds till the next try: 1 doubling to 30, or what the far end asked for, bounded."""
-    usual = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * (1 << min(max(attempts - 1, 0), 10)))
+    usual = min(
+        LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * (1 << min(max(attempts - 1, 0), 10))
+    )
     return min(max(usual, retry_after or 0.0), LONGEST_RETRY_AFTER_SECONDS)

@@ -73,7 +73,11 @@ def finish_cancel(work: Work) -> None:
     busy = Step.objects.filter(
         run=run, status__in=[StepStatus.EXECUTING, StepStatus.UNKNOWN, StepStatus.COMPENSATING]
     )
-    if busy.exists() or compensation.pending(work) or Run.objects.filter(parent=run, ended_at=None).exists():
+    if (
+        busy.exists()
+        or compensation.pending(work)
+        or Run.objects.filter(parent=run, ended_at=None).exists()
+    ):
         return
     for interrupt in holds.open_of(work):
         holds.resolve(work, interrupt, Resolution.CANCEL, by=SYSTEM)

@@ -100,7 +100,9 @@ def authorize(
         gate=gate,
         valid_until=valid_until,
     )
-    step.save(update_fields=[*STAMP, "due_at", "arguments", "digest", "tool_version", "tool_number"])
+    step.save(
+        update_fields=[*STAMP, "due_at", "arguments", "digest", "tool_version", "tool_number"]
+    )
     work.wake()
 
 
@@ -267,9 +269,7 @@ def renew(work: Work, step: Step) -> bool:
 
 def withdraw(work: Work, step: Step, status: StepStatus, reason: str | None) -> None:
     """Settle a step that has not started, with its gate withdrawn and its interrupt resolved."""
-    interrupt = (
-        holds.open_of(work).filter(pk=step.interrupt).first() if step.interrupt else None
-    )
+    interrupt = holds.open_of(work).filter(pk=step.interrupt).first() if step.interrupt else None
     settle_without_running(work, step, status, reason)
     if step.gate is not None:
         authorizer().close_gate(work, step.gate, "withdrawn", reason or status)

@@ -50,9 +50,7 @@ def rows_of(gate):
         "interrupt": plain(Interrupt.objects.values().get(pk=gate.interrupt_id))
         | {"response": None},
         "run": plain(run),
-        "journal": [
-            (entry.kind, sorted(json.loads(entry.text)["data"])) for entry in entries
-        ],
+        "journal": [(entry.kind, sorted(json.loads(entry.text)["data"])) for entry in entries],
     }
 
 
@@ -169,7 +167,5 @@ def test_the_hot_path_asks_the_one_authority_function(house):
     with connection.cursor() as cursor:
         cursor.execute("SELECT prosrc FROM pg_proc WHERE proname = 'approvals_refusal'")
         (source,) = cursor.fetchone()
-    asked = refusal_sql(
-        user="p_user", tool="p_tool", agent="p_agent", requester="p_requester"
-    )
+    asked = refusal_sql(user="p_user", tool="p_tool", agent="p_agent", requester="p_requester")
     assert asked in source

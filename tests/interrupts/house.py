@@ -27,7 +27,7 @@ from interrupts.models import (
     Tool,
     ToolVersion,
 )
-from interrupts.services import attempts, freezes, holds, looking, runs, steps
+from interrupts.services import attempts, freezes, holds, looking, runs, starting, steps
 from interrupts.services.holds import Asked
 from interrupts.transitions import holds as holding
 from interrupts.transitions import steps as moving
@@ -107,7 +107,7 @@ def authority(settings: Any) -> Iterator[FakeAuthorizer]:
 def nothing_remembered() -> Iterator[None]:
     """Each test's tools are new: what a process remembers of versions is forgotten."""
     caches = [
-        catalogue._current,  # noqa: SLF001 - no test may see what an earlier one remembered
+        catalogue._current,
         catalogue.version,
         catalogue.validator,
         catalogue.effect,
@@ -205,7 +205,7 @@ class House:
         return step, is_new
 
     def claim(self, step: Step, **more: Any) -> Attempt:
-        return steps.claim_step(self.agent, step.pk, **more)[0]
+        return starting.claim_step(self.agent, step.pk, **more)[0]
 
     def report(self, attempt: Attempt, outcome: str = "succeeded", **more: Any) -> bool:
         return attempts.report(

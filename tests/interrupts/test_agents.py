@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from interrupts.errors import AlreadyClaimed, Damaged, NotAuthorized
 from interrupts.models import Attempt, Receipt, Step
-from interrupts.services import attempts, steps
+from interrupts.services import attempts, starting
 from tests.interrupts.house import earlier, fresh, kinds, refused
 
 CALLED = frozenset({"last_seen_at", "updated_at"})
@@ -14,7 +14,7 @@ def test_a_claim_intends_and_gives_exactly_what_was_authorised(house):
     house.tool("mine", kind="agent", timeout=60)
     run = house.run()
     (step,) = house.propose(run, ("mine", {"b": 1, "a": 2}))
-    attempt, claimed, arguments = steps.claim_step(house.agent, step.pk)
+    attempt, claimed, arguments = starting.claim_step(house.agent, step.pk)
     assert (attempt.fence, attempt.epoch, arguments) == (1, 1, b'{"a":2,"b":1}')
     assert attempt.lease_expires_at - attempt.started_at == timedelta(seconds=60)
     assert (claimed.status, fresh(run).due_at <= attempt.lease_expires_at) == ("executing", True)

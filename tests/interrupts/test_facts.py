@@ -8,7 +8,7 @@ from config.errors import Forbidden
 from interrupts.errors import NotUnknown, NotYourRun, ReceiptConflict, StaleClaim
 from interrupts.models import Attempt, Interrupt, Outcome, Receipt, Source
 from interrupts.services import attempts, runs
-from interrupts.transitions.attempts import Seen
+from interrupts.transitions.receipts import Seen
 from tenants.journal import SYSTEM
 from tests.interrupts.history import assert_history_holds, assert_states_are_rebuilt
 from tests.interrupts.house import fresh, kinds, nothing_changes, open_of, refused
@@ -26,7 +26,7 @@ def claimed(house):
 
 
 def test_the_same_receipt_again_is_the_first_one(house, claimed):
-    run, step, attempt = claimed
+    run, _step, attempt = claimed
     assert house.report(attempt, result={"a": 1, "b": 2}, cost=Decimal("0.10"))
     version = fresh(run).state_version
     assert not house.report(attempt, result={"b": 2, "a": 1}, cost=Decimal("0.1"))
@@ -200,7 +200,11 @@ def test_a_refusal_that_asks_people_suspends_the_run(house):
     (step,) = house.propose(run, ("mine", {}))
     house.report(house.claim(step), "failed", error="no such account")
     asked = open_of(step)
-    assert (asked.reason, asked.kind, fresh(run).status) == ("effect_failed", "release", "suspended")
+    assert (asked.reason, asked.kind, fresh(run).status) == (
+        "effect_failed",
+        "release",
+        "suspended",
+    )
     house.respond(asked)
     assert (fresh(run).status, fresh(step).status) == ("running", "failed")
 

@@ -140,7 +140,7 @@ def test_check_again_asks_at_once_and_leaves_the_question_open(house, tool, asks
 
 
 def test_an_answer_about_an_older_try_says_nothing_of_a_newer_one(house, tool, asks):
-    run, step = house.lost(n=1)
+    _run, step = house.lost(n=1)
 
     def reconcile(arguments, call):
         # Meanwhile a person says that it was not performed, and it is sent again.

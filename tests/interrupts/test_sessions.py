@@ -8,7 +8,7 @@ import pytest
 
 from config.errors import InvalidBody
 from interrupts.errors import NotYourRun, RunEnded, StaleSession
-from interrupts.services import checkpoints, runs, steps
+from interrupts.services import checkpoints, runs, starting, steps
 from tests.interrupts.house import earlier, fresh, open_of, refused
 
 STATE = {"format": "f", "version": "1", "data": {}}
@@ -89,7 +89,7 @@ def test_a_run_belongs_to_its_agent(driven):
     with refused(NotYourRun):
         runs.claim_run(house.other, run.pk)
     with refused(NotYourRun):
-        steps.claim_step(house.other, step.pk)
+        starting.claim_step(house.other, step.pk)
     with refused(NotYourRun):
         steps.propose(house.other, run.pk, proposals=[{"tool": "t", "arguments": {}}])
     with refused(runs.Run.DoesNotExist):

@@ -54,18 +54,24 @@ def test_what_happened_verifies(house, history):
 
 TAMPERING = {
     "an entry rewritten": (
-        "UPDATE tenants_journalentry SET text = replace(text, 'succeeded', 'failed')"
-        " WHERE stream = %s AND kind = 'receipt.recorded'",
+        (
+            "UPDATE tenants_journalentry SET text = replace(text, 'succeeded', 'failed')"
+            " WHERE stream = %s AND kind = 'receipt.recorded'"
+        ),
         "tenants_journalentry",
     ),
     "an entry rewritten with its hash": (
-        "UPDATE tenants_journalentry SET text = replace(text, 'succeeded', 'failed'),"
-        " hash = sha256(text::bytea) WHERE stream = %s AND kind = 'receipt.recorded'",
+        (
+            "UPDATE tenants_journalentry SET text = replace(text, 'succeeded', 'failed'),"
+            " hash = sha256(text::bytea) WHERE stream = %s AND kind = 'receipt.recorded'"
+        ),
         "tenants_journalentry",
     ),
     "the last entry removed": (
-        "DELETE FROM tenants_journalentry WHERE stream = %s AND seq ="
-        " (SELECT max(seq) FROM tenants_journalentry WHERE stream = %s)",
+        (
+            "DELETE FROM tenants_journalentry WHERE stream = %s AND seq ="
+            " (SELECT max(seq) FROM tenants_journalentry WHERE stream = %s)"
+        ),
         "tenants_journalentry",
     ),
     "another key named": (
@@ -88,11 +94,11 @@ ROWS = {
     "a receipt changed": ("UPDATE interrupts_receipt SET outcome = 'failed' WHERE run_id = %s",
                           "interrupts_receipt"),
     "an epoch changed": ("UPDATE interrupts_run SET epoch = 9 WHERE id = %s", "interrupts_run"),
-    "a checkpoint changed": ("UPDATE interrupts_checkpoint SET next_step = 1, status = 'running'"
-                             " WHERE run_id = %s", "interrupts_checkpoint"),
+    "a checkpoint changed": (("UPDATE interrupts_checkpoint SET next_step = 1, status = 'running'"
+                             " WHERE run_id = %s"), "interrupts_checkpoint"),
     "arguments replaced": (
-        "UPDATE interrupts_content SET body = '{\"n\":999}'::bytea WHERE digest IN"
-        " (SELECT arguments FROM interrupts_step WHERE run_id = %s)", "interrupts_content"),
+        ("UPDATE interrupts_content SET body = '{\"n\":999}'::bytea WHERE digest IN"
+        " (SELECT arguments FROM interrupts_step WHERE run_id = %s)"), "interrupts_content"),
 }  # fmt: skip
 
 

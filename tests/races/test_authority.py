@@ -6,7 +6,7 @@ from django.db import transaction
 from config.errors import Problem
 from interrupts.authorizer import Judgement
 from interrupts.models import Attempt, Step
-from interrupts.services import steps
+from interrupts.services import starting
 from tenants.authority import raise_authority
 from tenants.ids import uuid7
 from tenants.models import Tenant
@@ -115,14 +115,14 @@ def test_a_freeze_is_lifted_for_every_run_that_it_holds(house, crew, monkeypatch
     """One is being looked at meanwhile, and has seen the freeze: it is not forgotten."""
     run, _, _ = make(house, "worker")
     freeze, _ = house.freeze()
-    pause, frozen = Pause(), steps.frozen
+    pause, frozen = Pause(), starting.frozen
 
     def looked_at(*args):
         seen = frozen(*args)
         pause.here()
         return seen
 
-    monkeypatch.setattr(steps, "frozen", looked_at)
+    monkeypatch.setattr(starting, "frozen", looked_at)
     look = crew.start(lambda: house.look(run))
     pause.reached()
     lift = waiting(crew, lambda: house.thaw(freeze))
