@@ -26,6 +26,7 @@ _GATE = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
 _DECISION = Decision._meta.concrete_fields  # noqa: SLF001 - Django's API
 _FIELDS = [field.attname for field in _GATE]
 _DECIDED_FIELDS = [field.attname for field in _DECISION]
+RUN_OF = "SELECT run_id FROM approvals_gate WHERE id = %b::uuid"
 APPROVE = (
     "SELECT verdict, run, epoch, resumed FROM approvals_approve("
     "%b::uuid, %b::uuid, %b::uuid, %b::text, %b::boolean, %b::text,"
@@ -61,6 +62,15 @@ class Approved(NamedTuple):
     tenant: UUID
     run: UUID
     epoch: int
+
+
+def run_of(gate_id: UUID) -> UUID:
+    """Return the run of a gate; Gate.DoesNotExist for an unknown one, or another tenant's."""
+    row = prepared(RUN_OF, [gate_id])
+    if not row:
+        raise Gate.DoesNotExist(f"gate {gate_id}")
+    run: UUID = row[0]
+    return run
 
 
 def approve(

@@ -87,7 +87,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
         confirmation=confirmation,
         hold_seconds=hold_seconds,
     )
-    run_id = Gate.objects.values_list("run_id", flat=True).get(pk=gate_id)
+    run_id = hot.run_of(gate_id)
     if _is_plain(wanted) and if_match.any:
         decided = _approve_plainly(principal, gate_id, run_id, wanted, answer)
         if decided is not None:
