@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -222,6 +223,22 @@ class Watched:
     withdrawable: Sequence[Step]
     undoable: Sequence[Step]
     checkpoints: Sequence[Checkpoint]
+
+    @property
+    def used(self) -> Mapping[str, str]:
+        """What counts against the budget, as plain numbers."""
+        run = self.run
+        return {
+            "steps": str(run.usage_steps),
+            "cost": _plainly(run.usage_cost),
+            "seconds": _plainly(run.usage_seconds),
+            "tokens": str(run.usage_tokens),
+        }
+
+
+def _plainly(number: Decimal) -> str:
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def watched(run_id: UUID) -> Watched:

@@ -139,18 +139,12 @@ def _input(row: Interrupt, consequence: str) -> Answer:
 
 
 def _extension(row: Interrupt, seen: Watched, consequence: str) -> Answer:
-    used = {
-        "steps": seen.run.usage_steps,
-        "cost": seen.run.usage_cost.normalize(),
-        "seconds": seen.run.usage_seconds.normalize(),
-        "tokens": seen.run.usage_tokens,
-    }
     exceeded = row.evidence.get("exceeded", {})
     limits = []
     for name, label in _LIMITS.items():
         limit = seen.run.budget.get(name)
         over = ", used up" if name in exceeded else ""
-        hint = f"{used[name]:f} used of {limit}{over}" if limit is not None else "no limit now"
+        hint = f"{seen.used[name]} used of {limit}{over}" if limit is not None else "no limit now"
         limits.append(
             Field(
                 name=f"{fields.PREFIX}{name}",
