@@ -19,7 +19,7 @@ PUBLISHED_AFTER = 1.1
 # looks up itself when it commits (those it looks up within a statement are not told apart either).
 NOT_COUNTED = (
     r"^\s*(begin|start transaction|commit|end|rollback|savepoint|release)\y"
-    r"|^SELECT 1 FROM ONLY .* FOR KEY SHARE OF x$"
+    r"|^SELECT (1|\$\d+) FROM ONLY .* FOR KEY SHARE OF x$"
 )
 
 READ = """

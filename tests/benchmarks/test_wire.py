@@ -7,6 +7,7 @@ import pytest
 from django.conf import settings
 
 from benchmarks.client import Buffer, request_bytes
+from benchmarks.counters import NOT_COUNTED
 from benchmarks.wire import Wire
 
 
@@ -64,6 +65,31 @@ def test_a_farewell_is_waited_for_by_nobody(wire, connection):
 def test_what_comes_through_is_what_was_sent(connection):
     text = "é" * 300_000
     assert connection.execute("SELECT %s::text", [text]).fetchone() == (text,)
+
+
+FOREIGN_KEY = (
+    'SELECT {} FROM ONLY "public"."a" x WHERE "id" OPERATOR(pg_catalog.=) $1 FOR KEY SHARE OF x'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("BEGIN", False),
+        ("begin isolation level read committed", False),
+        (" COMMIT", False),
+        ("SAVEPOINT a", False),
+        (FOREIGN_KEY.format("1"), False),
+        (FOREIGN_KEY.format("$2"), False),
+        ("SELECT beginning FROM a", True),
+        ("INSERT INTO ended VALUES (1)", True),
+        ("ENDING", True),
+        ('SELECT 1 FROM "public"."a" x FOR KEY SHARE OF x', True),
+    ],
+)
+def test_what_frames_a_transaction_or_a_foreign_key_is_no_statement(connection, text, counts):
+    (excluded,) = connection.execute("SELECT %s ~* %s", [text, NOT_COUNTED]).fetchone()
+    assert excluded is not counts
 
 
 def feed_in_pieces(data, size):
