@@ -15,7 +15,7 @@ from django.utils import timezone
 from config import jsontext
 from config.errors import InvalidBody, NotFound, Problem
 from interrupts import watching
-from interrupts.models import Interrupt, RunStatus, Suspension
+from interrupts.models import Interrupt, Reason, RunStatus, Suspension
 from interrupts.services.acting import OPERATORS, may_stop
 from interrupts.views import answers, telling
 from interrupts.views.answers import Answer, Rights
@@ -28,6 +28,9 @@ from tenants.views.visits import Visit
 # The counters in the order of the pages' own table, the calmest state first.
 _STATES: Final = tuple(reversed(Suspension.values))
 _LONGEST: Final = 200
+_ASKED_BY_AGENTS: Final = frozenset(
+    {Reason.AGENT_REQUESTED, Reason.INPUT_REQUIRED, Reason.CONTEXT_MISSING}
+)
 
 
 class RunPages(PageView):
@@ -177,7 +180,8 @@ class Offered:
     @property
     def asks(self) -> bool:
         """Say whether the question is the agent's own words."""
-        return str(self.held.interrupt.opened_by.get("kind")) == "agent"
+        row = self.held.interrupt
+        return row.reason in _ASKED_BY_AGENTS and row.opened_by.get("kind") == "agent"
 
     @property
     def arguments(self) -> list[tuple[str, str]]:

@@ -405,7 +405,10 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
         "x", "A proposal was refused: its arguments break the tool\u2019s schema", "bad", "tool"
     ),
     "checkpoint.taken": lambda said: Words(
-        icon="lock", css="todo", what="Checkpoint saved", chip=_chip("digest", said["digest"])
+        icon="lock",
+        css="todo",
+        what="Checkpoint saved",
+        chip=_chip("digest", said.text("digest").removeprefix("sha256:")[:8]),
     ),
     "step.proposed": _proposed,
     "step.authorized": _authorized,
