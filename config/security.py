@@ -12,7 +12,7 @@ CONTENT_SECURITY_POLICY: Final = (
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 PERMISSIONS_POLICY: Final = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-_OTHERS: Final = ("/admin/", "/api/", "/static/")  # the admin and the API's docs set their own
+_OTHERS: Final = ("/api/", "/static/")  # the API's docs set their own
 
 
 class PageHeaders:

@@ -53,7 +53,9 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "django.contrib.admin",
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # registered by config/urls.py: workers need none
     "django.contrib.staticfiles",
     "guardian",
     "rest_framework",
@@ -115,6 +117,14 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+
+# Admin
+UNFOLD = {
+    "SITE_TITLE": "Abeyance admin",
+    "SITE_HEADER": "Abeyance",
+    "SHOW_VIEW_ON_SITE": False,
+    "ACCOUNT": {"navigation": [{"title": "Your profile", "link": "/profile"}]},
+}
 
 # API
 # The front refuses larger bodies before Django sees them (config/asgi.py).

@@ -1,10 +1,13 @@
-"""Every path of the service: its API under /api/v1, its health, and each app's pages."""
+"""Every path of the service: its API under /api/v1, its health, the admin, each app's pages."""
 
 from importlib.util import find_spec
 
 from django.urls import URLPattern, URLResolver, include, path
+from django.utils.module_loading import autodiscover_modules
+from django.views.generic import RedirectView
 
 from config.health import urlpatterns as health
+from tenants.admin.site import site
 
 PAGES = ("tenants.urls", "approvals.urls", "interrupts.urls", "delegation.urls")
 # The last one answers for every path that no other took.
@@ -18,8 +21,12 @@ def exists(module: str) -> bool:
         return False
 
 
+autodiscover_modules("admin", register_to=site)
+
 urlpatterns: list[URLPattern | URLResolver] = [
     *health,
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/", site.urls),
     *(path("", include(module)) for module in PAGES if exists(module)),
     *(path("api/v1/", include(module)) for module in APIS if exists(module)),
 ]

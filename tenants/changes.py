@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from tenants import authority, journal
+from tenants.errors import OwnAuthority
 from tenants.journal import Actor, Entry
 
 State = Mapping[str, Any]
@@ -69,3 +71,12 @@ def record(actor: Actor, changes: Sequence[Change]) -> None:
     if any(change.narrows for change in changes):
         authority.raise_authority()
     journal.append_to_tenant(actor, *(change.entry for change in changes))
+
+
+def refuse_own(actor: Actor, person: UUID | None, detail: str) -> None:
+    """Raise OwnAuthority where ``person``, who is about to be given authority, is who gives it.
+
+    A person acts as one with all their tokens; the system (`apply`) is nobody's self.
+    """
+    if person is not None and actor.kind == "user" and actor.id == str(person):
+        raise OwnAuthority(detail)

@@ -1,6 +1,6 @@
 """What this app refuses, beside the ground rules' codes (config/errors.py)."""
 
-from config.errors import Problem
+from config.errors import Forbidden, Problem
 
 
 class InvalidQuery(Problem):
@@ -22,3 +22,9 @@ class WrongCredentials(Problem):
 
     code = "wrong-credentials"
     status = 422
+
+
+class OwnAuthority(Forbidden):
+    """Nobody gives authority to themselves."""
+
+    code = "own-authority"

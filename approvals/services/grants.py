@@ -13,7 +13,7 @@ from approvals.authority import PERMISSION
 from approvals.models import TenantPermission, ToolPermission
 from config.globs import matches
 from interrupts.models import Tool
-from tenants.changes import Change, State, record
+from tenants.changes import Change, State, record, refuse_own
 from tenants.journal import Actor
 from tenants.models import Membership, User
 from tenants.scope import current_tenant_id
@@ -30,7 +30,7 @@ def set_grants(
 
     ``*`` is every tool, those still to come too; any other glob is the tools there are. With
     ``others_end`` nobody else may decide any. Raises Membership.DoesNotExist for somebody who is
-    no live member.
+    no live member, OwnAuthority where somebody would be given by themselves what they have not.
     """
     people = _members(wanted)
     tools = dict(Tool.objects.values_list("pk", "name").filter(retired_at=None))
@@ -42,11 +42,20 @@ def set_grants(
     }
     ended = {one for one in held - asked if others_end or one[0] in people.values()}
     given = asked - held
+    for person, _ in given:
+        refuse_own(actor, person, "Nobody gives themselves what they may decide.")
     _give(given)
     _take(ended)
     changes = _changes(held, held - ended | given)
     record(actor, changes)
     return changes
+
+
+def held_by(user_id: UUID) -> list[str]:
+    """Return what a person may decide, by name; `*` is every tool."""
+    ids = {granted for who, granted in _held(user=user_id) if who == user_id}
+    names = list(Tool.objects.filter(pk__in=ids).order_by("name").values_list("name", flat=True))
+    return [EVERY_TOOL, *names] if current_tenant_id() in ids else names
 
 
 def _matched(globs: Iterable[str], tools: Mapping[UUID, str]) -> set[UUID]:
@@ -68,10 +77,10 @@ def _members(usernames: Iterable[str]) -> dict[str, UUID]:
     return found
 
 
-def _held() -> set[Grant]:
+def _held(**of: UUID) -> set[Grant]:
     held: set[Grant] = set()
     for model in (ToolPermission, TenantPermission):
-        rows = model.objects.filter(permission__codename=PERMISSION)
+        rows = model.objects.filter(permission__codename=PERMISSION, **of)
         held |= set(rows.values_list("user_id", "content_object_id"))
     return held
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from tenants.changes import Change, Issued, State, record
+from tenants.changes import Change, Issued, State, record, refuse_own
 from tenants.journal import Actor
 from tenants.models import Agent, AgentKey, Membership
 from tenants.services import credentials
@@ -30,8 +30,9 @@ def set_agents(
     """Make these agents active under these owners; with ``others_end`` the others are not.
 
     An agent that ends loses its keys. Another owner narrows: the new one may decide its gates no
-    more. With ``issued`` an agent that begins, or never had one, gets a key. Raises
-    Membership.DoesNotExist where an owner is no live member.
+    more, and the old one may: an owner who hands it over themselves would give themselves
+    authority (OwnAuthority). With ``issued`` an agent that begins, or never had one, gets a key.
+    Raises Membership.DoesNotExist where an owner is no live member.
     """
     owners = _owners(wanted)
     agents = {agent.name: agent for agent in Agent.objects.select_related("owner")}
@@ -47,7 +48,10 @@ def set_agents(
         if (agent := agents.get(one.name)) is None:
             new.append(Agent(name=one.name, owner_id=owner))
             changes.append(Change("agent", one.name, None, _state(one.owner)))
-        elif change := _adjust(agent, owner, one.owner):
+            continue
+        if agent.owner_id != owner:
+            refuse_own(actor, agent.owner_id, "Another admin takes an agent from its owner.")
+        if change := _adjust(agent, owner, one.owner):
             changes.append(change)
     Agent.objects.bulk_create(new)
     agents.update({agent.name: agent for agent in new})
@@ -55,6 +59,14 @@ def set_agents(
     if issued is not None:
         begun = {change.name for change in changes if change.kind == "added"}
         _issue_keys([agents[one.name] for one in wanted], begun, issued)
+    record(actor, changes)
+    return changes
+
+
+def end_agents(actor: Actor, names: Collection[str]) -> list[Change]:
+    """Make these agents end, with their keys; one that ended already is no change."""
+    active = Agent.objects.select_related("owner").filter(active=True, name__in=names)
+    changes = _end(list(active))
     record(actor, changes)
     return changes
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from tenants.changes import Change, record
+from tenants.changes import Change, record, refuse_own
 from tenants.journal import Actor
 from tenants.models import Group, GroupMember, Membership
 
@@ -14,7 +14,8 @@ def set_groups(
 ) -> list[Change]:
     """Make these groups hold these members (by username); with ``others_end`` others are removed.
 
-    Leaving a group narrows: what its members approved may count no more. Raises
+    Leaving a group narrows: what its members approved may count no more. A rule may ask for a
+    group's approval, so nobody puts themselves into one (OwnAuthority). Raises
     Membership.DoesNotExist for somebody who is no live member.
     """
     groups = {group.name: group for group in Group.objects.all()}
@@ -31,15 +32,33 @@ def set_groups(
         if new:
             groups[name] = Group.objects.create(name=name)
         before, after = set() if new else held.get(name, set()), set(usernames)
+        for joining in after - before:
+            refuse_own(actor, members[joining].user_id, "Nobody puts themselves into a group.")
         if new or before != after:
             changes.append(_change(name, None if new else before, after))
             _write(groups[name], before - after, [members[who] for who in sorted(after - before)])
     if others_end:
-        ended = [name for name in groups if name not in wanted]
-        Group.objects.filter(name__in=ended).delete()
-        changes += [_change(name, held.get(name, set()), None) for name in ended]
+        changes += _end([name for name in groups if name not in wanted], held)
     record(actor, changes)
     return changes
+
+
+def remove_groups(actor: Actor, names: Collection[str]) -> list[Change]:
+    """Remove these groups; one that is not there is no change."""
+    there = Group.objects.filter(name__in=names).order_by("name").values_list("name", flat=True)
+    changes = _end(list(there), _held())
+    record(actor, changes)
+    return changes
+
+
+def members_of_groups() -> dict[str, set[str]]:
+    """Return the tenant's groups, each with its members by username."""
+    return {name: set() for name in Group.objects.values_list("name", flat=True)} | _held()
+
+
+def _end(names: Sequence[str], held: Mapping[str, set[str]]) -> list[Change]:
+    Group.objects.filter(name__in=names).delete()
+    return [_change(name, held.get(name, set()), None) for name in names]
 
 
 def _held() -> dict[str, set[str]]:

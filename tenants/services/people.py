@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.hashers import make_password
 
-from tenants.changes import Change, Issued, State, record
+from tenants.changes import Change, Issued, State, record, refuse_own
 from tenants.journal import Actor
 from tenants.models import Membership, User, UserToken
 from tenants.services import credentials
@@ -34,18 +34,21 @@ def set_members(
     *,
     others_leave: bool = False,
     issued: Issued | None = None,
+    tokens: bool = True,
 ) -> list[Change]:
     """Make these people members in these roles; with ``others_leave`` everybody else leaves.
 
     A person who is not known yet is made. One who is known is only made a member: their name,
     e-mail address and password are their own, whichever tenant asks. Those who leave lose their
-    tokens. With ``issued`` whoever joins, or never had one, gets a token, and a person just made a
-    password.
-    Raises AnotherPerson, and has then changed nothing.
+    tokens. With ``issued`` whoever joins, or never had one, gets a token (unless ``tokens`` says
+    otherwise), and a person just made a password.
+    Raises AnotherPerson, and OwnAuthority for somebody who would join, or take another role than
+    they have, by themselves; nothing is changed then.
     """
     people = {user.username: user for user in known_people(one.username for one in wanted)}
     if strangers := others_emails(wanted, people):
         raise AnotherPerson(strangers)
+    _refuse_own_roles(actor, wanted, people)
     people.update(_make_people([one for one in wanted if one.username not in people], issued))
     members = {member.user.username: member for member in Membership.objects.select_related("user")}
     changes = _join([one for one in wanted if one.username not in members], people, members)
@@ -53,11 +56,35 @@ def set_members(
     if others_leave:
         staying = {one.username for one in wanted}
         changes += _leave([m for name, m in members.items() if m.active and name not in staying])
-    if issued is not None:
+    if issued is not None and tokens:
         joined = {change.name for change in changes if change.kind == "added"}
         _issue_tokens([members[one.username] for one in wanted], joined, issued)
     record(actor, changes)
     return changes
+
+
+def remove_members(actor: Actor, usernames: Collection[str]) -> list[Change]:
+    """Make these members leave, with their tokens; one who left already is no change."""
+    active = Membership.objects.select_related("user").filter(
+        active=True, user__username__in=usernames
+    )
+    changes = _leave(list(active))
+    record(actor, changes)
+    return changes
+
+
+def _refuse_own_roles(
+    actor: Actor, wanted: Sequence[MemberWanted], people: Mapping[str, User]
+) -> None:
+    known = [one for one in wanted if one.username in people]
+    here = Membership.objects.filter(
+        active=True, user__username__in=[one.username for one in known]
+    )
+    roles = dict(here.values_list("user__username", "role"))
+    for one in known:
+        if roles.get(one.username) != one.role:
+            person = people[one.username]
+            refuse_own(actor, person.pk, "Nobody gives themselves a role.")
 
 
 def known_people(usernames: Iterable[str]) -> Iterable[User]:

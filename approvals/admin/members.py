@@ -1,0 +1,128 @@
+"""The people of a tenant, and what they may decide: by globs, which name the tools there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from approvals.services.grants import held_by, set_grants
+from config.errors import InvalidBody
+from config.globs import glob_fault
+from tenants.admin.base import ConfigAdmin, ServiceForm
+from tenants.admin.site import site
+from tenants.admin.standing import Standing
+from tenants.admin.unfolded import EmailInput, Select, Textarea, TextInput, action
+from tenants.changes import Change, Issued
+from tenants.models import Membership, Role
+from tenants.services.people import AnotherPerson, MemberWanted, remove_members, set_members
+
+
+class MemberForm(ServiceForm):
+    username = forms.RegexField(
+        r"^[\w.@+-]+$",
+        max_length=150,
+        widget=TextInput(),
+        help_text="One person's over the service. Somebody who is known already joins with the"
+        " e-mail address they are known by.",
+    )
+    email = forms.EmailField(max_length=254, widget=EmailInput())
+    role = forms.ChoiceField(choices=Role.choices, widget=Select())
+    may_decide = forms.CharField(
+        required=False,
+        widget=Textarea(attrs={"rows": 6}),
+        help_text="A glob a line: payments.*, mail.send; * is every tool, those to come too. No role"
+        " decides by itself, and nobody gives themselves what they may decide.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:  # noqa: SLF001 - Django's word for "not stored yet"
+            self.initial["may_decide"] = "\n".join(held_by(self.instance.user_id))
+
+    def clean_username(self) -> str:
+        username: str = self.cleaned_data["username"]
+        if Membership.objects.filter(active=True, user__username=username).exists():
+            raise forms.ValidationError("They are a member already.")
+        return username
+
+    def clean_may_decide(self) -> list[str]:
+        globs = [line.strip() for line in self.cleaned_data["may_decide"].splitlines()]
+        found = [glob for glob in globs if glob]
+        if faults := [f"{glob}: {detail}" for glob in found if (detail := glob_fault(glob))]:
+            raise forms.ValidationError(faults)
+        return found
+
+
+@admin.register(Membership, site=site)
+class MembershipAdmin(ConfigAdmin):
+    noun = "member"
+    form = MemberForm
+    list_display = ("username", "email", "role", "active", "may_decide")
+    list_filter = ("role", "active")
+    list_select_related = ("user",)
+    ordering = ("user__username",)
+    search_fields = ("user__username", "user__email")
+    actions_detail = ("end",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return super().get_queryset(request).select_related("user")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002
+        if obj is None:
+            return ("username", "email", "role", "may_decide")
+        return ("username", "email", "active", "created_at", "role", "may_decide")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002
+        return ("username", "email", "active", "created_at") if obj else ()
+
+    def username(self, obj: Membership) -> str:
+        return obj.user.username
+
+    def email(self, obj: Membership) -> str:
+        return obj.user.email
+
+    def may_decide(self, obj: Membership) -> str:
+        return ", ".join(held_by(obj.user_id)) or "nothing"
+
+    def journal_name(self, obj: Membership) -> str:
+        return obj.user.username
+
+    def store(self, standing: Standing, obj: Any, form: Any, *, secrets: dict[str, str]) -> Any:
+        """Have them in their role, with what they may decide; somebody new gets a password."""
+        said, known = form.cleaned_data, None if obj._state.adding else obj.user  # noqa: SLF001
+        username = known.username if known else said["username"]
+        email = known.email if known else said["email"]
+        issued = Issued()
+        try:
+            set_members(
+                standing.actor,
+                [MemberWanted(username, email, said["role"])],
+                issued=issued,
+                tokens=False,
+            )
+        except AnotherPerson as taken:
+            detail = "This username does not go with this e-mail address."
+            raise InvalidBody.at("/email", detail) from taken
+        set_grants(standing.actor, {username: said["may_decide"]})
+        for name, made in issued.users.items():
+            secrets[f"Password of {name}"] = made["password"]
+        return Membership.objects.select_related("user").get(user__username=username)
+
+    @action(description="End the membership")
+    def end(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def do(member: Membership, standing: Standing) -> list[Change]:
+            username = member.user.username
+            taken = set_grants(standing.actor, {username: []}) if member.active else []
+            return [*taken, *remove_members(standing.actor, [username])]
+
+        return self.act(
+            request,
+            object_id,
+            title="End the membership",
+            says="Their tokens for this tenant are revoked, and they may decide nothing here.",
+            do=do,
+        )

@@ -1,0 +1,367 @@
+"""What admins change, they change through services: with a journal entry, and never for themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import transaction
+from django.test import Client
+
+from approvals.models import PolicyVersion
+from approvals.services.grants import held_by, set_grants
+from config.keys import secret_hash
+from interrupts.models import Freeze, Tool, ToolVersion
+from tenants.errors import OwnAuthority
+from tenants.journal import SYSTEM, Actor
+from tenants.models import (
+    Agent,
+    AgentKey,
+    Group,
+    GroupMember,
+    JournalEntry,
+    Membership,
+    Tenant,
+    User,
+)
+from tenants.scope import tenant_scope
+from tenants.services.agents import AgentWanted, set_agents
+from tenants.services.groups import set_groups
+from tenants.services.people import MemberWanted, set_members
+from tests.admin.conftest import Place
+
+MAIL = {
+    "name": "mail.send",
+    "description": "",
+    "effect": "idempotent",
+    "risk": "low",
+    "arguments": '{"type": "object", "properties": {"to": {"type": "string"}}}',
+    "on_failure": "tell",
+    "executor": '{"kind": "http", "url": "https://mail.test/send"}',
+}
+
+
+def entries(place: Place) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+    with tenant_scope(place.id):
+        rows = JournalEntry.objects.filter(stream=place.id).order_by("seq")
+        read = [(row.kind, json.loads(row.text)) for row in rows]
+    return [(kind, said["data"], said["actor"]) for kind, said in read]
+
+
+def head(place: Place) -> tuple[int, int]:
+    tenant = Tenant.objects.get(pk=place.id)
+    return tenant.journal_seq, tenant.authority_version
+
+
+def member(place: Place, who: str) -> Membership:
+    with tenant_scope(place.id):
+        return Membership.objects.get(user=place.people[who])
+
+
+def make_tool(place: Place, browser: Client, **more: str) -> Tool:
+    answer = browser.post("/admin/interrupts/tool/add/", {**MAIL, **more})
+    assert answer.status_code in {200, 302}, answer.content
+    with tenant_scope(place.id):
+        return Tool.objects.select_related("current").get(name=more.get("name", "mail.send"))
+
+
+def test_a_new_person_gets_a_password_that_is_shown_once(acme: Place) -> None:
+    browser = acme.browser("ada")
+    with tenant_scope(acme.id):
+        assert not Membership.objects.filter(user__username="nora").exists()
+    made = browser.post(
+        "/admin/tenants/membership/add/",
+        {"username": "nora", "email": "nora@acme.test", "role": "approver", "may_decide": "*"},
+    )
+    password = re.findall(r"<code[^>]*>([^<]+)</code>", made.content.decode())
+    assert (made.status_code, len(password)) == (200, 1)
+    assert made.headers["Cache-Control"].count("no-store") == 1
+    nora = User.objects.get(username="nora")
+    assert nora.check_password(password[0])
+    with tenant_scope(acme.id):
+        assert held_by(nora.pk) == ["*"]
+        pk = Membership.objects.get(user=nora).pk
+    assert (
+        password[0] not in browser.get(f"/admin/tenants/membership/{pk}/change/").content.decode()
+    )
+    actor = {"id": str(acme.people["ada"].pk), "kind": "user"}
+    assert entries(acme)[-2:] == [
+        ("member.added", {"name": "nora", "before": None, "after": {"role": "approver"}}, actor),
+        (
+            "authority.added",
+            {"name": "nora", "before": None, "after": {"may_decide": ["*"]}},
+            actor,
+        ),
+    ]
+    assert not LogEntry.objects.exists()
+
+
+def test_another_role_and_other_tools_stand_in_the_journal_before_and_after(acme: Place) -> None:
+    browser, bob = acme.browser("ada"), member(acme, "bob")
+    make_tool(acme, browser)
+    url = f"/admin/tenants/membership/{bob.pk}/change/"
+    assert browser.post(url, {"role": "operator", "may_decide": "mail.*"}).status_code == 302
+    assert [one[:2] for one in entries(acme)[-2:]] == [
+        (
+            "member.changed",
+            {"name": "bob", "before": {"role": "approver"}, "after": {"role": "operator"}},
+        ),
+        (
+            "authority.added",
+            {"name": "bob", "before": None, "after": {"may_decide": ["mail.send"]}},
+        ),
+    ]
+    before = head(acme)
+    assert browser.post(url, {"role": "operator", "may_decide": "mail.*"}).status_code == 302
+    assert head(acme) == before
+
+
+def test_a_glob_that_is_none_is_told_at_its_field(acme: Place) -> None:
+    browser, before = acme.browser("ada"), head(acme)
+    url = f"/admin/tenants/membership/{member(acme, 'bob').pk}/change/"
+    answer = browser.post(url, {"role": "approver", "may_decide": "mail.[send"})
+    assert answer.status_code == 200
+    assert "may_decide" in answer.context["adminform"].form.errors
+    assert head(acme) == before
+
+
+def test_nobody_gives_themselves_what_they_may_decide(acme: Place) -> None:
+    browser, before = acme.browser("ada"), head(acme)
+    url = f"/admin/tenants/membership/{member(acme, 'ada').pk}/change/"
+    answer = browser.post(url, {"role": "admin", "may_decide": "*"})
+    assert "Nobody gives themselves" in answer.content.decode()
+    with tenant_scope(acme.id):
+        assert held_by(acme.people["ada"].pk) == []
+    assert head(acme) == before
+
+
+@pytest.mark.parametrize("what", ["grant", "role", "join", "group", "owner"])
+def test_the_services_refuse_authority_for_oneself(acme: Place, what: str) -> None:
+    ada = Actor("user", str(acme.people["ada"].pk))
+    outside = User.objects.create(username="root", is_superuser=True, email="r@s.test")
+    with tenant_scope(acme.id), transaction.atomic():
+        set_agents(SYSTEM, [AgentWanted("bot", "ada")])
+        set_groups(SYSTEM, {"finance": []})
+    acts = {
+        "grant": lambda: set_grants(ada, {"ada": ["*"]}),
+        "role": lambda: set_members(ada, [MemberWanted("ada", "ada@acme.test", "operator")]),
+        "join": lambda: set_members(
+            Actor("user", str(outside.pk)), [MemberWanted("root", "r@s.test", "admin")]
+        ),
+        "group": lambda: set_groups(ada, {"finance": ["ada"]}),
+        "owner": lambda: set_agents(ada, [AgentWanted("bot", "bob")]),
+    }
+    before = head(acme)
+    with tenant_scope(acme.id), pytest.raises(OwnAuthority), transaction.atomic():
+        acts[what]()
+    assert head(acme) == before
+    with tenant_scope(acme.id):
+        assert held_by(acme.people["ada"].pk) == []
+        assert not GroupMember.objects.exists()
+        assert Membership.objects.get(user=acme.people["ada"]).role == "admin"
+        assert Agent.objects.get(name="bot").owner == acme.people["ada"]
+
+
+def test_another_admin_may_give_it(acme: Place) -> None:
+    alan = Actor("user", str(acme.people["alan"].pk))
+    with tenant_scope(acme.id), transaction.atomic():
+        set_grants(alan, {"ada": ["*"]})
+        set_groups(alan, {"finance": ["ada"]})
+        assert held_by(acme.people["ada"].pk) == ["*"]
+
+
+def test_groups_are_made_changed_and_removed(acme: Place) -> None:
+    browser = acme.browser("ada")
+    add = {"name": "finance", "members": [str(member(acme, "bob").pk)]}
+    assert browser.post("/admin/tenants/group/add/", add).status_code == 302
+    with tenant_scope(acme.id):
+        group = Group.objects.get(name="finance")
+    again = browser.post("/admin/tenants/group/add/", {"name": "finance"})
+    assert "name" in again.context["adminform"].form.errors
+    assert (
+        browser.post(f"/admin/tenants/group/{group.pk}/change/", {"members": []}).status_code == 302
+    )
+    assert browser.get(f"/admin/tenants/group/{group.pk}/remove/").status_code == 200
+    with tenant_scope(acme.id):
+        assert Group.objects.filter(pk=group.pk).exists()
+    assert browser.post(f"/admin/tenants/group/{group.pk}/remove/").status_code == 303
+    assert [(kind, data["before"], data["after"]) for kind, data, _ in entries(acme)[-3:]] == [
+        ("group.added", None, {"members": ["bob"]}),
+        ("group.changed", {"members": ["bob"]}, {"members": []}),
+        ("group.removed", {"members": []}, None),
+    ]
+
+
+def test_a_key_is_shown_once_kept_as_a_hash_and_revoked(acme: Place) -> None:
+    browser = acme.browser("ada")
+    made = browser.post("/admin/tenants/agent/add/", {"name": "bot", "owner": ""})
+    (first,) = re.findall(r"aby_agent_[\w-]+", made.content.decode())
+    with tenant_scope(acme.id):
+        bot = Agent.objects.get(name="bot")
+    made = browser.post("/admin/tenants/agentkey/add/", {"agent": str(bot.pk)})
+    (second,) = re.findall(r"aby_agent_[\w-]+", made.content.decode())
+    with tenant_scope(acme.id):
+        keys = list(AgentKey.objects.order_by("id"))
+    assert [bytes(key.hash) for key in keys] == [secret_hash(first), secret_hash(second)]
+    for path in ("", f"{keys[1].pk}/change/", f"{keys[1].pk}/history/", f"{keys[1].pk}/revoke/"):
+        shown = browser.get(f"/admin/tenants/agentkey/{path}").content.decode()
+        assert second not in shown
+        assert bytes(keys[1].hash).hex() not in shown
+    before = head(acme)
+    assert browser.post(f"/admin/tenants/agentkey/{keys[1].pk}/revoke/").status_code == 303
+    kind, data, _ = entries(acme)[-1]
+    assert (kind, data["name"], data["after"]) == ("key.removed", "bot", None)
+    assert data["before"] == {"id": str(keys[1].pk), "hint": second[:16]}
+    assert head(acme) == (before[0] + 1, before[1] + 1)
+    bearer = {"Authorization": f"Bearer {second}"}
+    assert Client().get("/api/v1/runs", headers=bearer).status_code == 401
+    assert browser.post(f"/admin/tenants/agentkey/{keys[1].pk}/revoke/").status_code == 303
+    assert head(acme) == (before[0] + 1, before[1] + 1)
+
+
+def test_a_change_of_a_tool_makes_its_next_version(acme: Place) -> None:
+    browser = acme.browser("ada")
+    tool = make_tool(acme, browser)
+    url = f"/admin/interrupts/tool/{tool.pk}/change/"
+    assert browser.get(url).status_code == 200
+    changed = {**MAIL, "risk": "high"}
+    assert browser.post(url, changed).status_code == 302
+    assert browser.post(url, changed).status_code == 302  # the same again makes none
+    with tenant_scope(acme.id):
+        rows = list(ToolVersion.objects.order_by("number").values_list("number", "risk"))
+        assert rows == [(1, "low"), (2, "high")]
+    kind, data, _ = entries(acme)[-1]
+    assert (kind, data["before"]["risk"], data["after"]["risk"]) == ("tool.changed", "low", "high")
+
+
+def test_a_fault_of_a_declaration_is_told_at_its_field(acme: Place) -> None:
+    browser, before = acme.browser("ada"), head(acme)
+    wrong = {**MAIL, "arguments": '{"type": "nothing"}', "headline": "{missing}"}
+    answer = browser.post("/admin/interrupts/tool/add/", wrong)
+    assert "arguments" in answer.context["adminform"].form.errors
+    wrong = {**MAIL, "executor": '{"kind": "http"}'}
+    answer = browser.post("/admin/interrupts/tool/add/", wrong)
+    assert "/url" in str(answer.context["adminform"].form.errors["executor"])
+    assert head(acme) == before
+
+
+def test_a_signing_secret_is_shown_once(acme: Place) -> None:
+    browser = acme.browser("ada")
+    made = browser.post("/admin/interrupts/tool/add/", MAIL)
+    (secret,) = re.findall(r"whsec_[\w+/=]+", made.content.decode())
+    with tenant_scope(acme.id):
+        tool = Tool.objects.get()
+    for path in ("", f"{tool.pk}/change/", f"{tool.pk}/history/"):
+        assert secret not in browser.get(f"/admin/interrupts/tool/{path}").content.decode()
+    assert browser.post(f"/admin/interrupts/tool/{tool.pk}/retire/").status_code == 303
+    with tenant_scope(acme.id):
+        assert Tool.objects.get().retired_at is not None
+
+
+def draft_of(place: Place) -> PolicyVersion:
+    with tenant_scope(place.id):
+        return PolicyVersion.objects.filter(status="draft").order_by("-number").first()
+
+
+ALLOW = {"name": "reads", "trigger": "action", "tools": ["*.get"], "then": "allow"}
+
+
+def test_a_draft_is_checked_published_and_stays(acme: Place) -> None:
+    browser = acme.browser("ada")
+    add = {"document": json.dumps({"rules": [ALLOW]}), "why": "reads"}
+    assert browser.post("/admin/approvals/policyversion/add/", add).status_code == 302
+    draft = draft_of(acme)
+    url = f"/admin/approvals/policyversion/{draft.pk}"
+    page = browser.get(f"{url}/publish/")
+    assert "reads" in page.content.decode()
+    before = head(acme)
+    stale = {"seen": draft.digest, "instead_of": "7"}
+    assert browser.post(f"{url}/publish/", stale).status_code == 412
+    assert (head(acme), draft_of(acme)) == (before, draft)
+    seen = {"seen": draft.digest, "instead_of": "0"}
+    assert browser.post(f"{url}/publish/", seen).status_code == 303
+    with tenant_scope(acme.id):
+        published = PolicyVersion.objects.get(pk=draft.pk)
+    assert (published.status, published.published_by_id) == ("published", acme.people["ada"].pk)
+    assert [kind for kind, *_ in entries(acme)[-2:]] == ["draft.added", "policy.added"]
+    assert head(acme)[1] == before[1] + 1
+    before = head(acme)
+    for path in ("change", "discard", "publish"):
+        answer = browser.post(f"{url}/{path}/", {**add, **seen})
+        assert answer.status_code in {403, 404, 422}, path
+    assert head(acme) == before
+
+
+def test_a_draft_with_faults_is_not_kept_and_each_is_told_with_its_pointer(acme: Place) -> None:
+    browser, before = acme.browser("ada"), head(acme)
+    wrong = {"rules": [{**ALLOW, "then": "perhaps"}, {**ALLOW, "approvers": ["nobody"]}]}
+    answer = browser.post(
+        "/admin/approvals/policyversion/add/", {"document": json.dumps(wrong), "why": ""}
+    )
+    told = str(answer.context["adminform"].form.errors["document"])
+    assert "/rules/0/then: " in told
+    assert "/rules/1/name: " in told
+    assert draft_of(acme) is None
+    assert head(acme) == before
+
+
+def test_an_older_draft_comes_into_force_over_a_newer_version(acme: Place) -> None:
+    browser = acme.browser("ada")
+    for why in ("older", "newer"):
+        rules = [{**ALLOW, "name": why}]
+        add = {"document": json.dumps({"rules": rules}), "why": why}
+        browser.post("/admin/approvals/policyversion/add/", add)
+    with tenant_scope(acme.id):
+        older, newer = PolicyVersion.objects.order_by("number")
+    for draft, instead_of in ((newer, 0), (older, 2)):
+        asked = {"seen": draft.digest, "instead_of": str(instead_of)}
+        path = f"/admin/approvals/policyversion/{draft.pk}/publish/"
+        assert browser.post(path, asked).status_code == 303
+    with tenant_scope(acme.id):
+        in_force = PolicyVersion.objects.filter(status="published").order_by("-number").first()
+    assert (in_force.pk, in_force.number) == (older.pk, 3)
+
+
+def test_a_freeze_is_set_and_lifted(acme: Place) -> None:
+    browser = acme.browser("ada")
+    answer = browser.post("/admin/interrupts/freeze/add/", {"scope": "tenant", "note": "stop"})
+    assert answer.status_code == 303
+    with tenant_scope(acme.id):
+        made = Freeze.objects.get()
+    assert browser.get(f"/admin/interrupts/freeze/{made.pk}/lift/").status_code == 200
+    assert Tenant.objects.get(pk=acme.id).freezes == 1
+    assert browser.post(f"/admin/interrupts/freeze/{made.pk}/lift/").status_code == 303
+    assert Tenant.objects.get(pk=acme.id).freezes == 0
+    assert [kind for kind, *_ in entries(acme)[-2:]] == ["freeze.set", "freeze.lifted"]
+
+
+def test_who_leaves_loses_everything_and_the_journal_says_so(acme: Place) -> None:
+    browser, bob = acme.browser("ada"), member(acme, "bob")
+    with tenant_scope(acme.id), transaction.atomic():
+        set_grants(SYSTEM, {"bob": ["*"]})
+    assert browser.post(f"/admin/tenants/membership/{bob.pk}/end/").status_code == 303
+    with tenant_scope(acme.id):
+        assert not Membership.objects.get(pk=bob.pk).active
+        assert held_by(bob.user_id) == []
+    assert [kind for kind, *_ in entries(acme)[-2:]] == ["authority.removed", "member.removed"]
+    history = browser.get(f"/admin/tenants/membership/{bob.pk}/history/").content.decode()
+    assert "member.removed" in history
+
+
+def test_a_person_known_elsewhere_joins_without_a_new_password(
+    acme: Place, umbrella: Place
+) -> None:
+    browser, charlie = acme.browser("ada"), umbrella.people["charlie"]
+    add = {"username": "charlie", "role": "viewer", "may_decide": ""}
+    before, password = head(acme), charlie.password
+    other = browser.post("/admin/tenants/membership/add/", {**add, "email": "x@acme.test"})
+    assert "email" in other.context["adminform"].form.errors
+    assert head(acme) == before
+    joined = browser.post(
+        "/admin/tenants/membership/add/", {**add, "email": "charlie@umbrella.test"}
+    )
+    assert joined.status_code == 302
+    assert User.objects.get(username="charlie").password == password
