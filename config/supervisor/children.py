@@ -48,13 +48,13 @@ class Child:
         steady = now - self.started_at > STEADY_SECONDS
         self.pause = FIRST_PAUSE_SECONDS if steady else self.pause
         self.restart_at = now + self.pause
-        told = f"{self.name} ended ({self._how()}), starting it again: {self.last_line()}"
+        told = f"{self.name} ended ({self._how()}), starting it again"
         self.pause = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
         return told
 
     def _how(self) -> str:
         code = self.process.returncode if self.process else 0
-        return f"signal {-code}" if code < 0 else f"exit {code}"
+        return f"signal {-code}" if code < 0 else f"exit {code}: {self.last_line()}"
 
     def last_line(self) -> str:
         """The last line of its log, which mostly says why it ended."""

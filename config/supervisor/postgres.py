@@ -74,7 +74,10 @@ class Cluster:
         fresh.rename(self.data)
 
     def program(self) -> Program:
-        """The postmaster as a direct child; SIGINT, also at its parent's death, ends it fast."""
+        """The postmaster as a direct child, which SIGINT ends in order and its parent's death at once.
+
+        What it leaves then is what a crash leaves: the next start replays the log.
+        """
         settings = {**DEFAULTS, **self.settings, "unix_socket_directories": str(self.socket)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return Program(
@@ -82,7 +85,7 @@ class Cluster:
             env=_clean_environment(),
             cwd=self.home,
             account=self.account,
-            death_signal=signal.SIGINT,
+            death_signal=signal.SIGQUIT,
         )
 
     def answers(self) -> bool:

@@ -22,9 +22,9 @@ from config.supervisor.postgres import embedded_cluster
 from config.supervisor.processes import Program
 from config.supervisor.service import beat_program, web_program, worker_program
 
-START_LIMIT_SECONDS = 60
-# A service just killed still lets go of its port and its database for a moment.
-LET_GO_SECONDS = 3
+START_LIMIT_SECONDS = 120
+# The processes of a service that was just killed hold its port for a moment.
+LET_GO_SECONDS = 10.0
 WORK_STOP_SECONDS = 7.0
 SERVER_STOP_SECONDS = 2.0
 GLANCE_SECONDS = 0.1
@@ -57,8 +57,9 @@ class Supervisor:
         `prepare` is called once the database answers, and returns what runs beside the service.
         """
         make_private(self.folder.root, mode=folder_mode())
-        with locked(self.folder):
-            ensure_port_is_free(self.host, self.port)
+        with locked(self.folder) as after_a_kill:
+            patience = LET_GO_SECONDS if after_a_kill else 0.0
+            ensure_port_is_free(self.host, self.port, patience)
             make_private(self.folder.logs)
             self.say(f"data in {self.folder.root}, logs in {self.folder.logs}")
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -146,8 +147,8 @@ def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def locked(folder: DataFolder) -> Iterator[None]:
-    """Hold the data folder; CannotStart says who has it."""
+def locked(folder: DataFolder) -> Iterator[bool]:
+    """Hold the data folder; gives whether its last user was killed. CannotStart says who has it."""
     try:
         lock = folder.lock.open("a+")
     except PermissionError as fault:
@@ -161,22 +162,26 @@ def locked(folder: DataFolder) -> Iterator[None]:
                 f"the data folder {folder.root} is in use by process {lock.read().strip()};"
                 " stop it, or set ABEYANCE_DATA_DIR to another folder"
             ) from None
+        lock.seek(0)
+        after_a_kill = lock.read() != ""
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
-        yield
+        try:
+            yield after_a_kill
+        finally:
+            lock.truncate(0)
 
 
-def ensure_port_is_free(host: str, port: int) -> None:
-    """Raise CannotStart unless this host and port can be listened on."""
-    deadline = time.monotonic() + LET_GO_SECONDS
+def ensure_port_is_free(host: str, port: int, patience_seconds: float) -> None:
+    """Raise CannotStart unless this host and port can be listened on within that time."""
+    deadline = time.monotonic() + patience_seconds
     while fault := _listening_fault(host, port):
-        if not isinstance(fault, PermissionError) and time.monotonic() < deadline:
-            time.sleep(GLANCE_SECONDS)
-            continue
-        raise CannotStart(
-            f"can't listen on {host} port {port}: {fault.strerror or fault}; set ABEYANCE_PORT"
-        )
+        if time.monotonic() >= deadline:
+            raise CannotStart(
+                f"can't listen on {host} port {port}: {fault.strerror or fault}; set ABEYANCE_PORT"
+            )
+        time.sleep(GLANCE_SECONDS)
 
 
 def _listening_fault(host: str, port: int) -> OSError | None:

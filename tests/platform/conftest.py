@@ -1,21 +1,17 @@
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.platform.service import Service
+from tests.platform.service import Service, reachable_folder
 
 
 @pytest.fixture
 def reachable() -> Iterator[Path]:
     """A folder that other users can reach too, unlike pytest's own."""
-    folder = Path(tempfile.mkdtemp(prefix="abeyance-test-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    with reachable_folder() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -5,12 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import random
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,6 @@ from config.supervisor.paths import PROJECT, DataFolder
 from config.supervisor.postgres import PORT
 from config.supervisor.processes import Account
 
-READY_WITHIN_SECONDS = 90
 OURS = ("ABEYANCE_", "DATABASE_", "CELERY_", "DJANGO_", "PYTEST_", "PG")
 
 
@@ -43,10 +46,12 @@ class Service:
             "ABEYANCE_DATA_DIR": str(data),
             "ABEYANCE_PORT": str(self.port),
             "ABEYANCE_WORKERS": "2",
+            "ABEYANCE_DEMO": "0",
             **(environ or {}),
         }
         self.account, self.python, self.project = account, python, project
         self.process: subprocess.Popen[str] | None = None
+        self.said: list[str] = []
 
     def start(self) -> Service:
         self.launch()
@@ -105,16 +110,18 @@ class Service:
             self.send(signal.SIGTERM)
 
     def family(self) -> dict[int, str]:
-        """Every process under it, by pid."""
-        parents = {pid: parent for pid, (parent, _) in processes().items()}
+        """Every process under it, the eldest first."""
+        living = processes()
+        parents = {pid: parent for pid, (parent, _) in living.items()}
         return {
             pid: command
-            for pid, (_, command) in processes().items()
-            if pid != self.pid and self.pid in ancestors(pid, parents)
+            for pid, (_, command) in living.items()
+            if self.pid in ancestors(pid, parents)
         }
 
     def members(self, part: str) -> list[int]:
-        return sorted(pid for pid, command in self.family().items() if part in command)
+        """Those whose command line holds this, the eldest first."""
+        return [pid for pid, command in self.family().items() if part in command]
 
     def get(self, path: str) -> tuple[int, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
@@ -139,24 +146,40 @@ class Service:
             return done.fetchall() if done.description else []
 
 
+@contextmanager
+def reachable_folder() -> Iterator[Path]:
+    """A folder that other users can reach too, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="abeyance-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, outside of those that outgoing connections are given."""
+    while True:
+        port = random.randrange(20_000, 30_000)  # noqa: S311 - not a secret
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def processes() -> dict[int, tuple[int, str]]:
-    """Every living process: its parent and its command line."""
-    found = {}
+    """Every living process, the eldest first: its parent and its command line."""
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
             command = (folder / "cmdline").read_text().replace("\0", " ")
         except (FileNotFoundError, ProcessLookupError):
             continue
+        state, parent, started = stat[0], int(stat[1]), int(stat[19])
         if state != "Z":
-            found[int(folder.name)] = (int(parent), command)
-    return found
+            found.append((started, int(folder.name), parent, command))
+    return {pid: (parent, command) for _, pid, parent, command in sorted(found)}
 
 
 def ancestors(pid: int, parents: Mapping[int, int]) -> set[int]:
@@ -166,7 +189,7 @@ def ancestors(pid: int, parents: Mapping[int, int]) -> set[int]:
     return found
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 40) -> bool:
     deadline = time.monotonic() + seconds
     while not (held := holds()) and time.monotonic() < deadline:
         time.sleep(0.05)
