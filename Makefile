@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup up demo demo-twice test check lint types bench guards
+.PHONY: help setup up demo demo-twice test check lint types bench guards chaos
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,3 +44,6 @@ bench: $(READY) ## Measure beside the peers; writes benchmarks/results/latest.js
 
 guards: $(READY) ## Take each guard away and see its test go red
 	@$(BIN)/python -m tests.guards
+
+chaos: $(READY) ## Kill everything at random while runs go on; count what the far end did
+	@$(BIN)/python -m tests.chaos
