@@ -1,5 +1,6 @@
 """What every test leans on: a database made by the owner, and tests that run as the app role."""
 
+import os
 from collections.abc import Iterator
 
 import psycopg
@@ -45,10 +46,18 @@ def django_db_setup(
 
 
 def flush() -> None:
-    """Empty the tables after a transactional test, as the owner: the app role may not truncate."""
-    parameters = connections["owner"].get_connection_params()
-    plain = {k: v for k, v in parameters.items() if k not in {"context", "cursor_factory"}}
-    with psycopg.connect(**plain, autocommit=True) as connection:
+    """Empty the tables after a transactional test, as the cluster's superuser.
+
+    The app role may not, and the owner's triggers refuse it for what is append-only. Rows are
+    deleted with triggers and references off: to truncate forty tables takes the server ten times
+    as long as to delete a test's few rows.
+    """
+    owner = connections["owner"].get_connection_params()
+    login = {name: owner[name] for name in ("host", "port", "user", "password", "dbname")
+             if owner.get(name)}  # fmt: skip
+    if "ABEYANCE_TEST_DATABASE_URL" not in os.environ:
+        login["user"] = "postgres"
+    with psycopg.connect(**login, autocommit=True) as connection:
         rows = connection.execute(
             "SELECT quote_ident(tablename) FROM pg_tables"
             " WHERE schemaname = 'public' AND tablename <> ALL(%s)",
@@ -56,5 +65,5 @@ def flush() -> None:
         ).fetchall()
         looks = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for (table,) in rows)
         if filled := connection.execute(" UNION ALL ".join(looks)).fetchall():
-            connection.execute("SET lock_timeout = '10s'")
-            connection.execute(f"TRUNCATE {', '.join(table for (table,) in filled)} CASCADE")
+            connection.execute("SET lock_timeout = '10s'; SET session_replication_role = replica")
+            connection.execute("; ".join(f"DELETE FROM {table}" for (table,) in filled))
