@@ -12,6 +12,7 @@ from approvals import deciders
 from approvals.authority import Refusal
 from approvals.models import FINAL_GATES, Assignment, Decision, Gate, View
 from interrupts.models import Attempt, Receipt, Step, StepStatus
+from interrupts.selectors import bodies
 from tenants.models import User
 
 MOST_NAMED: Final = 20
@@ -38,9 +39,11 @@ class Record:
 
 def beside(gate: Gate, viewer: UUID) -> Beside:
     assigned = Assignment.objects.filter(gate=gate).select_related("user")
+    people = [one.user for one in assigned.order_by("user__username")[:MOST_NAMED]]
+    entitled = deciders.entitled([gate.pk], {person.pk for person in people}).get(gate.pk, set())
     refusals = deciders.refusals([viewer], gate.tool_id, gate.run, gate.approvers)
     return Beside(
-        deciders=[one.user for one in assigned.order_by("user__username")[:MOST_NAMED]],
+        deciders=[person for person in people if person.pk in entitled],
         refusal=refusals[viewer],
         similar=_similar(gate),
     )
@@ -66,6 +69,13 @@ def seen(gate_id: UUID, decision_id: UUID) -> tuple[Decision, View | None]:
     decision = Decision.objects.select_related("user", "gate").get(pk=decision_id, gate=gate_id)
     shown = View.objects.filter(gate=gate_id, user=decision.user_id, digest=decision.digest)
     return decision, shown.first()
+
+
+def edits(decision: Decision) -> Any:
+    """Return the arguments that the decision put in the place of those shown; None where none."""
+    if decision.edits is None:
+        return None
+    return bodies([decision.edits]).get(bytes(decision.edits))
 
 
 def snapshot_of(gate: Gate, viewer: UUID, digest: str) -> Mapping[str, Any] | None:

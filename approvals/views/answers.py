@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from approvals.models import Verdict
+from approvals.views.edit_form import said
 from config import jsontext
 from config.errors import InvalidBody, Problem
 
@@ -31,16 +32,16 @@ def read_answer(answer: str, sent: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _approval(sent: Mapping[str, str]) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if "confirmation" in sent:
-        said["confirmation"] = sent["confirmation"]
+        given["confirmation"] = sent["confirmation"]
     elif "understood" in sent:
-        said["confirmation"] = True
+        given["confirmation"] = True
     if "hold" in sent:
-        said["hold_seconds"] = UNDO_SECONDS
+        given["hold_seconds"] = UNDO_SECONDS
     if "arguments" in sent:
-        said["arguments"] = jsontext.parse(sent["arguments"].encode())
-    return said
+        given["arguments"] = jsontext.parse(sent["arguments"].encode())
+    return given
 
 
 def _value(sent: Mapping[str, str]) -> Any:
@@ -52,7 +53,8 @@ def _value(sent: Mapping[str, str]) -> Any:
     try:
         return jsontext.parse(text.encode())
     except Problem as fault:
-        raise InvalidBody.at("/value", f"This is not JSON: {fault.detail}") from None
+        wrong = f"This can\u2019t be read as JSON: {said(fault)}"
+        raise InvalidBody.at("/value", wrong) from None
 
 
 def _refuse_unstorable(sent: Mapping[str, str]) -> None:

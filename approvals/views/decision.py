@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from approvals import records, selectors, snapshots, waiting
 from approvals.cases import UNSET
 from approvals.errors import ConfirmationRequired
 from approvals.models import Gate
+from approvals.records import Beside
 from approvals.services import decisions, edits, gates
 from approvals.services.edits import EditShown
 from approvals.shown import GateShown
@@ -22,6 +23,7 @@ from approvals.views.answers import UNDO_SECONDS, VERDICTS, read_answer
 from approvals.views.situations import ENDING, Situation, situation_of
 from config.errors import InvalidBody, NotFound, Problem
 from interrupts.templates import mask
+from tenants.models import User
 from tenants.views.page import PageView, reading_only, see_other
 from tenants.views.visits import Visit
 
@@ -120,6 +122,7 @@ def decision_page(
         "wrong": wrong_fields(refusal),
         "edit": _edit_form(shown, facts, sent, refusal, answer, situation),
         "votes": [one for one in shown.decisions if selectors.is_vote(one)],
+        "open_to": _open_to(shown, beside),
         "missing": max(gate.quorum - shown.given, 0),
         "holds": gate.ceremony == "single" and gate.risk == "low",
         "undo_seconds": UNDO_SECONDS,
@@ -127,6 +130,12 @@ def decision_page(
     }
     status = refusal.status if refusal is not None else 200
     return view.page(visit, "approvals/decision.html", context, status=status)
+
+
+def _open_to(shown: GateShown, beside: Beside) -> Sequence[User]:
+    """Return who may still approve: those who may decide and have not."""
+    voted = {one.user_id for one in shown.decisions if selectors.is_vote(one)}
+    return [person for person in beside.deciders if person.pk not in voted]
 
 
 def _about(gate: Gate) -> Mapping[str, Any]:

@@ -52,13 +52,18 @@ class Form:
 
 
 def plain_members(schema: Any, shown: Any) -> list[str]:
-    """Return the names of the members that get a field of their own."""
+    """Return the names of the members that get a field of their own, required ones first.
+
+    A schema is stored without the order of its members; that of its ``required`` is kept.
+    """
     if not isinstance(shown, Mapping) or not isinstance(schema, Mapping):
         return []
     declared = schema.get("properties")
     if not isinstance(declared, Mapping):
         return []
-    return [name for name, sub in declared.items() if _is_plain(sub) and _fits(shown, name)]
+    required = [name for name in schema.get("required", ()) if name in declared]
+    names = dict.fromkeys([*required, *sorted(declared)])
+    return [name for name in names if _is_plain(declared[name]) and _fits(shown, name)]
 
 
 def _is_plain(sub: Any) -> bool:
@@ -221,7 +226,7 @@ def _read_rest(rest: Any, sent: Mapping[str, str], wrong: list[tuple[str, str]])
     try:
         read_in = jsontext.parse(text.encode())
     except Problem as fault:
-        wrong.append(("", f"This is not JSON: {fault.detail}"))
+        wrong.append(("", f"This can\u2019t be read as JSON: {said(fault)}"))
         return rest
     if isinstance(rest, Mapping) and not isinstance(read_in, dict):
         wrong.append(("", "This is an object: it begins with { and ends with }."))
@@ -249,9 +254,14 @@ def _number(text: str) -> int | float:
         try:
             number: int | float = jsontext.parse(text.encode())
         except Problem as fault:
-            raise ValueError(fault.detail) from None
+            raise ValueError(said(fault)) from None
         return number
     raise ValueError("Write a number, such as 12 or 12.5.")
+
+
+def said(fault: Problem) -> str:
+    """Return what is wrong with a text that is no JSON of ours, without its place."""
+    return fault.errors[0]["detail"] if fault.errors else fault.detail
 
 
 def _written(value: Any) -> str:

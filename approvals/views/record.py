@@ -13,6 +13,7 @@ from approvals.models import OPEN_GATES
 from approvals.services import decisions
 from config.errors import NotFound, Problem
 from interrupts.models import OPEN_STEPS
+from interrupts.templates import mask
 from tenants.views.page import PageView, see_other
 from tenants.views.visits import Visit
 
@@ -56,14 +57,16 @@ class SeenView(PageView):
     def get(self, visit: Visit, pk: UUID, decision: UUID) -> HttpResponse:
         said, view = records.seen(pk, decision)
         gate = said.gate
+        version = gate.tool_version
         context = {
             "gate": gate,
             "run": gate.run,
             "agent": gate.run.agent,
             "decision": said,
             "view": view,
-            "version": gate.tool_version,
+            "version": version,
             "facts": view.snapshot if view is not None else None,
+            "edits": mask(records.edits(said), version.sensitive) if said.edits else None,
         }
         return self.page(visit, "approvals/seen.html", context)
 
