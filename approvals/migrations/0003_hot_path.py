@@ -1,4 +1,4 @@
-"""The third hot write: a plain approval in one round trip (docs/adr/0001-hot-path-…)."""
+"""The third hot write: a plain approval in one round trip (docs/adr/0001)."""
 
 from pathlib import Path
 
