@@ -16,7 +16,7 @@ def reachable() -> Iterator[Path]:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Callable[..., Service]]:
-    """Makes services on a data folder of the test's own, and stops them at its end."""
+    """Makes services on a data folder of the test's own, and removes them at its end."""
     made: list[Service] = []
 
     def make(data: Path = tmp_path / "data", **options: Any) -> Service:
@@ -25,4 +25,4 @@ def service(tmp_path: Path) -> Iterator[Callable[..., Service]]:
 
     yield make
     for one in made:
-        one.stop()
+        one.discard()

@@ -109,6 +109,11 @@ class Service:
         if self.process and self.process.poll() is None:
             self.send(signal.SIGTERM)
 
+    def discard(self) -> None:
+        """Stop it and remove what it keeps, also where that is not in its data folder."""
+        self.stop()
+        shutil.rmtree(self.folder.cluster, ignore_errors=True)
+
     def family(self) -> dict[int, str]:
         """Every process under it, the eldest first."""
         living = processes()

@@ -93,7 +93,7 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
         made = json.loads(out.read_text())["acme"]
         yield Acme(up.port, made["agents"]["bot"], made["users"]["ada"]["token"])
     finally:
-        up.stop()
+        up.discard()
 
 
 @pytest.mark.parametrize("chunked", [False, True])

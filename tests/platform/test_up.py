@@ -257,8 +257,8 @@ def test_root_runs_it_all_from_a_private_folder(service: Make, tmp_path: Path) -
         up.start()
         assert up.sql("SELECT count(*) FROM kept") == [(0,)]
     finally:
-        up.stop()
-        shutil.rmtree(up.folder.cluster)
+        up.discard()
+        assert not up.folder.cluster.exists()
 
 
 def test_a_given_database_and_broker_replace_the_embedded_ones(service: Make) -> None:
