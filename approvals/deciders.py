@@ -19,8 +19,13 @@ from approvals.authority import Refusal, RunFor
 from approvals.errors import NotAnApprover, OwnRequest
 from approvals.models import Assignment
 from config.errors import Problem
-from tenants.models import GroupMember
+from tenants.models import GroupMember, Membership, OutboxMessage, Role
+from tenants.queue import tell_soon
 
+# Kinds of e-mail, one of each about a gate to a person.
+ASKED: Final = "notice.asked"
+REMINDER: Final = "notice.reminder"
+UNDECIDABLE: Final = "notice.undecidable"
 _PROBLEMS: Final[Mapping[Refusal, type[Problem]]] = {
     "not-an-approver": NotAnApprover,
     "own-request": OwnRequest,
@@ -84,15 +89,55 @@ def entitled(gates: Sequence[UUID], among: Iterable[UUID]) -> Mapping[UUID, set[
     return found
 
 
+_ASSIGN: Final = f"""
+    WITH added AS (
+        INSERT INTO approvals_assignment (id, tenant_id, gate_id, user_id, assigned_at)
+        SELECT gen_random_uuid(), gate.tenant_id, gate.id, who.user_id, %(now)s
+        {_ENTITLED} ON CONFLICT DO NOTHING RETURNING tenant_id, gate_id, user_id
+    )
+    INSERT INTO tenants_outboxmessage
+        (id, tenant_id, kind, payload, about, recipient, due_at, attempts, error)
+    SELECT gen_random_uuid(), added.tenant_id, told.kind, '{{}}', added.gate_id, added.user_id,
+        told.due_at, 0, ''
+    FROM added
+    JOIN approvals_gate gate ON gate.id = added.gate_id
+    JOIN tenants_user person ON person.id = added.user_id AND person.email <> ''
+    LEFT JOIN approvals_noticepreference wants ON wants.user_id = added.user_id
+    CROSS JOIN LATERAL (VALUES
+        ('{ASKED}', %(now)s::timestamptz, coalesce(wants.asked, true)),
+        ('{REMINDER}', %(now)s::timestamptz
+            + (gate.expires_at - %(now)s::timestamptz) / 2, coalesce(wants.reminders, true))
+    ) told (kind, due_at, is_wanted)
+    WHERE told.is_wanted AND told.due_at IS NOT NULL
+    ON CONFLICT DO NOTHING"""  # noqa: S608 - names of ours
+
+
 def assign(gates: Sequence[UUID], now: datetime) -> None:
-    """Put the gates into the inbox of everybody who may decide them now; again adds nobody twice."""
+    """Put the gates into the inbox of everybody who may decide them now; again adds nobody twice.
+
+    What they are told by e-mail, now and when half of the time has passed, is written with it.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO approvals_assignment (id, tenant_id, gate_id, user_id, assigned_at)"
-            " SELECT gen_random_uuid(), gate.tenant_id, gate.id, who.user_id, %(now)s"
-            f" {_ENTITLED} ON CONFLICT DO NOTHING",
-            {"gates": list(gates), "now": now},
-        )
+        cursor.execute(_ASSIGN, {"gates": list(gates), "now": now})
+        tells = cursor.rowcount > 0
+    if tells:
+        tell_soon()
+
+
+def nobody_may(gate_id: UUID) -> bool:
+    """Say whether an open gate is in nobody's inbox."""
+    return not Assignment.objects.filter(gate=gate_id).exists()
+
+
+def tell_admins(gate_id: UUID, now: datetime) -> None:
+    """Have the tenant's admins told, once, that nobody may decide the gate."""
+    admins = Membership.objects.filter(role=Role.ADMIN, active=True, user__is_active=True)
+    told = [
+        OutboxMessage(kind=UNDECIDABLE, payload={}, about=gate_id, recipient=user_id, due_at=now)
+        for user_id in admins.exclude(user__email="").values_list("user_id", flat=True)
+    ]
+    OutboxMessage.objects.bulk_create(told, ignore_conflicts=True)
+    tell_soon()
 
 
 def reassign(gates: Sequence[UUID], now: datetime) -> None:

@@ -1,4 +1,5 @@
-"""Gates that are due: a preview whose hint was lost, or whose worker was, is asked for again.
+"""Gates that are due: a preview whose hint was lost, or whose worker was, is asked for again; and
+whoever may decide a pending one is looked for again.
 
 Expiry is not among them: an expired gate's run is due, and the engine looks at it.
 """
@@ -14,6 +15,7 @@ from django.db.models.functions import Now
 
 from approvals import queue
 from approvals.models import Gate, GateState
+from approvals.services.inboxes import recheck
 from tenants.scope import tenant_scope
 
 BATCH = 500
@@ -48,6 +50,9 @@ def _due() -> dict[UUID, list[UUID]]:
 
 
 def _send_again(tenant_id: UUID, gate_id: UUID) -> None:
+    if Gate.objects.filter(pk=gate_id, state=GateState.PENDING).exists():
+        recheck(gate_id)
+        return
     overdue = Gate.objects.filter(pk=gate_id, state=GateState.PREPARING, due_at__lte=Now())
     if overdue.update(due_at=Now() + queue.AGAIN):
         queue.send(str(tenant_id), str(gate_id))

@@ -101,7 +101,20 @@ def open_gate(
         quorum=gate.quorum,
         expires_at=gate.expires_at,
     )
+    check_decidable(work, gate)
     return gate
+
+
+def check_decidable(work: Work, gate: Gate) -> None:
+    """Note whether anybody may decide an open gate; where nobody may, its admins are told."""
+    nobody = deciders.nobody_may(gate.pk)
+    if nobody == (gate.undecidable_at is not None):
+        return
+    gate.undecidable_at = work.now if nobody else None
+    gate.save(update_fields=["undecidable_at"])
+    work.note("gate.undecidable" if nobody else "gate.decidable", gate=gate.pk, step=gate.step_id)
+    if nobody:
+        deciders.tell_admins(gate.pk, work.now)
 
 
 def _offers(step: Step, version: ToolVersion) -> effects.Offers:
@@ -230,6 +243,7 @@ def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:
     require(gate, judgement)
     gate.save(update_fields=REQUIRED)
     deciders.reassign([gate.pk], work.now)
+    check_decidable(work, gate)
 
 
 # Votes
@@ -274,6 +288,7 @@ def reopen(work: Work, gate: Gate, interrupt: Interrupt) -> None:
     gate.save(update_fields=["state", "interrupt", "settled_at"])
     deciders.assign([gate.pk], work.now)
     work.note("gate.reopened", gate=gate.pk, step=gate.step_id, interrupt=interrupt.pk)
+    check_decidable(work, gate)
 
 
 # A newer version of the tool

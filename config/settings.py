@@ -1,6 +1,7 @@
 import os
 
 from config.database import databases
+from config.mailing import mail_settings
 from config.supervisor.failures import CannotStart
 from config.supervisor.keyfile import load_keys
 from config.supervisor.paths import PROJECT, data_folder
@@ -26,6 +27,8 @@ ABEYANCE_CURRENT_KEY: str = _keys.current
 DEBUG = False
 ABEYANCE_PORT = whole_number("ABEYANCE_PORT", 8765)
 ABEYANCE_HOST = os.environ.get("ABEYANCE_HOST", "127.0.0.1")
+# What links in e-mails begin with.
+ABEYANCE_BASE_URL = os.environ.get("ABEYANCE_BASE_URL") or f"http://127.0.0.1:{ABEYANCE_PORT}"
 ALLOWED_HOSTS = [
     host.strip()
     for host in os.environ.get("ABEYANCE_HOSTS", "127.0.0.1,localhost,[::1]").split(",")
@@ -152,7 +155,18 @@ SPECTACULAR_SETTINGS = {
 
 # What the engine asks upwards: who may let a step run, and who else sweeps.
 AUTHORIZER = "approvals.authorizer.PolicyAuthorizer"
-SWEEPERS = ["approvals.sweep.sweep_gates", "tenants.idempotency.sweep_answers", "interrupts.anchors.write_due"]
+SWEEPERS = [
+    "approvals.sweep.sweep_gates",
+    "tenants.idempotency.sweep_answers",
+    "tenants.outbox.sweep_outbox",
+    "interrupts.anchors.write_due",
+]
+# Who writes the e-mails that rows of the outbox stand for, by the first part of their kind.
+OUTBOX = {"notice": "approvals.services.notices.compose"}
+
+# E-mail: a server where EMAIL_URL names one, else a folder in the data folder.
+globals().update(mail_settings(os.environ, DATA_FOLDER))
+DEFAULT_FROM_EMAIL = os.environ.get("ABEYANCE_MAIL_FROM", "Abeyance <abeyance@localhost>")
 
 # Where the heads of journals are written, outside the database, so that a database put back to an
 # older state is detected. Keep it where who may change the database may not change it.

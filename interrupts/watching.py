@@ -69,6 +69,7 @@ DECISIONS: Final = (
     "gate.superseded",
     "gate.reopened",
     "gate.undecidable",
+    "gate.decidable",
     "interrupt.resolved",
     "interrupt.expired",
     "interrupt.escalated",

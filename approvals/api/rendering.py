@@ -35,6 +35,7 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         "quorum": {"needed": row.quorum, "given": shown.given},
         "approvers": row.approvers,
         "may_decide": shown.may_decide,
+        "undecidable": row.undecidable_at is not None and row.state in OPEN_GATES,
         "allowed": _allowed(row, shown.given),
         "on_expiry": row.on_expiry,
         "opened_at": instant(row.opened_at),

@@ -111,6 +111,7 @@ _GATE: Final[Schema] = shown(
     quorum=shown(needed=INTEGER, given=INTEGER),
     approvers=listed(TEXT),
     may_decide=FLAG,
+    undecidable=FLAG,
     required_confirmation=TEXT_OR_NONE,
     allowed=listed(shown(verdict=one_of(*Verdict), consequence=TEXT)),
     expires_at=INSTANT_OR_NONE,

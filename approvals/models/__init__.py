@@ -14,6 +14,7 @@ from approvals.models.gates import (
     Verdict,
     View,
 )
+from approvals.models.notices import NoticePreference
 from approvals.models.policies import PolicyStatus, PolicyVersion
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Decision",
     "Gate",
     "GateState",
+    "NoticePreference",
     "Pattern",
     "PolicyStatus",
     "PolicyVersion",

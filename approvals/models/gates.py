@@ -126,6 +126,7 @@ class Gate(TenantOwned):
     due_at = models.DateTimeField(null=True)  # when a worker should look at it: preview, expiry
     preview_tries = models.PositiveSmallIntegerField(default=0)
     preview_until = models.DateTimeField(null=True)  # a worker is taking it, and has till then
+    undecidable_at = models.DateTimeField(null=True)  # found that nobody may decide it
     opened_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
 

@@ -38,6 +38,11 @@ class DataFolder:
         return self.root / "logs"
 
     @property
+    def mail(self) -> Path:
+        """Where e-mails lie while no mail server is named."""
+        return self.root / "mail"
+
+    @property
     def beat(self) -> Path:
         return self.root / "beat"
 

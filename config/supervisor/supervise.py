@@ -62,6 +62,9 @@ class Supervisor:
             ensure_port_is_free(self.host, self.port, patience)
             make_private(self.folder.logs)
             self.say(f"data in {self.folder.root}, logs in {self.folder.logs}")
+            if not self.environ.get("EMAIL_URL"):
+                make_private(self.folder.mail)
+                self.say(f"mails in {self.folder.mail}")
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, _stop)
             try:

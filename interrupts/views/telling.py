@@ -303,7 +303,7 @@ def _opened(said: Said) -> Words:
     return Words(
         icon="safe",
         css="safe",
-        what=f"Interrupted: {why}",
+        what=f"interrupted: {why}" if said.step else f"Interrupted: {why}",
         detail="What is in flight is asked to stop." if calls else "",
         quoted=note or "",
         gate=said.text("gate"),
@@ -327,7 +327,12 @@ def _resolved(said: Said) -> Words:
 
 def _attempt(said: Said) -> Words:
     worker = said.text("worker")
-    return Words(icon="bolt", what="started", chip=_chip("try", said["fence"]), detail=worker)
+    return Words(
+        icon="bolt",
+        what="started",
+        chip=_chip("try", said["fence"]),
+        detail=f"Worker {worker}." if worker else "",
+    )
 
 
 def _receipt(said: Said) -> Words:
@@ -431,6 +436,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "gate.withdrawn": _gate("no longer waits for a decision", "dash"),
     "gate.superseded": _gate("its decision no longer holds; it is asked anew", "gate"),
     "gate.undecidable": _gate("nobody may decide this: its admins are told", "lock", "bad"),
+    "gate.decidable": _gate("somebody may decide this now", "key", "ok"),
     "interrupt.opened": _opened,
     "interrupt.resolved": _resolved,
     "interrupt.expired": _resolved,

@@ -39,6 +39,9 @@ class OutboxMessage(TenantOwned):
 
     kind = models.CharField(max_length=40)
     payload = models.JSONField()
+    about = models.UUIDField(null=True)  # what it tells of
+    recipient = models.UUIDField(null=True)  # the person it is mailed to
+    batch = models.UUIDField(null=True)  # the one mail that it shares with others
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     due_at = models.DateTimeField(db_default=Now(), null=True)
     attempts = models.PositiveIntegerField(default=0)
@@ -48,6 +51,19 @@ class OutboxMessage(TenantOwned):
     class Meta:
         indexes = [
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="outbox_due"),
+            models.Index(
+                fields=["recipient", "sent_at"],
+                condition=Q(recipient__isnull=False),
+                name="outbox_of_a_person",
+            ),
+        ]
+        constraints = [
+            # Whoever repeats, races or wakes twice: one mail about one thing.
+            models.UniqueConstraint(
+                fields=["recipient", "about", "kind"],
+                condition=Q(recipient__isnull=False),
+                name="a_person_is_told_once",
+            ),
         ]
 
     def __str__(self) -> str:

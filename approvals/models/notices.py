@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from django.db import models
+
+from tenants.models import TenantOwned, User
+
+
+class NoticePreference(TenantOwned):
+    """What a person is told by e-mail in a tenant; where there is no row, everything."""
+
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    asked = models.BooleanField(default=True)  # when a decision waits for them
+    reminders = models.BooleanField(default=True)  # when half of the time to decide has passed
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "tenant"], name="notices_preferred_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"notices of {self.user_id}"
