@@ -40,7 +40,9 @@ class RunAdmin(ReadAdmin[Run]):
         """Its steps."""
         url = reverse("admin:interrupts_step_changelist")
         return format_html(
-            '<a class="text-primary-600" href="{}?run__id__exact={}">steps</a>', url, obj.pk
+            '<a class="text-primary-600 dark:text-primary-500" href="{}?run__id__exact={}">steps</a>',
+            url,
+            obj.pk,
         )
 
 

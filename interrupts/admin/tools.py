@@ -157,7 +157,11 @@ class ToolAdmin(ConfigAdmin):
         if obj.current is None:
             return "none"
         url = reverse("admin:interrupts_toolversion_change", args=(obj.current_id,))
-        return format_html('<a class="text-primary-600" href="{}">{}</a>', url, obj.current.number)
+        return format_html(
+            '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>',
+            url,
+            obj.current.number,
+        )
 
     def store(self, standing: Standing, obj: Any, form: Any, *, secrets: dict[str, str]) -> Any:
         issued = Issued()

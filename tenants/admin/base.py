@@ -137,7 +137,13 @@ class ReadAdmin(SearchedById, ScopedAdmin, Generic[M]):
     def page(self, obj: M) -> str:
         """Where people look at it."""
         url = self.people_url(obj)
-        return format_html('<a class="text-primary-600" href="{}">{}</a>', url, url) if url else "—"
+        return (
+            format_html(
+                '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>', url, url
+            )
+            if url
+            else "—"
+        )
 
     def people_url(self, obj: M) -> str | None:  # noqa: ARG002 - overridden
         return None

@@ -14,6 +14,7 @@ from django.shortcuts import render
 from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils import timezone
+from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
@@ -98,6 +99,27 @@ class TenantAdminSite(AdminSite):
         ]
         theirs = [one for one in super().get_urls() if getattr(one, "name", None) not in _LEFT_OUT]
         return own + theirs
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return what can be changed and what is only read, apart: that is how it is looked for."""
+        apps: list[Any] = super().get_app_list(request, app_label)
+        if app_label is not None:
+            return apps
+        tables = [table for app in apps for table in app["models"]]
+        parts: dict[str, list[Any]] = {"Configuration": [], "What happened": []}
+        for table in tables:
+            is_read = not (table["perms"]["add"] or table["perms"]["change"])
+            parts["What happened" if is_read else "Configuration"].append(table)
+        return [
+            {
+                "name": name,
+                "app_label": slugify(name),
+                "app_url": reverse("admin:index"),
+                "has_module_perms": True,
+                "models": found,
+            }
+            for name, found in parts.items()
+        ]
 
     def journal(self, request: HttpRequest) -> HttpResponse:
         return journal_view(request, self.each_context(request))

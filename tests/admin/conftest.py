@@ -12,10 +12,12 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.test import Client
 
+from approvals.models import View
 from approvals.services.policies import save_draft
 from delegation.models import DecisionEvent, Delegation, DelegationUse, SpotCheck
 from interrupts.models import Step
 from interrupts.services import freezes
+from tenants import scope
 from tenants.clock import database_now
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
@@ -88,7 +90,7 @@ def root(transactional_db: None) -> User:
 
 @pytest.fixture
 def lived(house: House) -> Iterator[House]:
-    """A tenant with a row in every table that the admin shows. Its scope is left."""
+    """A tenant with a row in every table that the admin shows; its scope is left for browsers."""
     house.tool("mail.send", effect="idempotent")
     gate = house.ask()
     house.decide("alice", gate)
@@ -100,9 +102,14 @@ def lived(house: House) -> Iterator[House]:
         set_groups(SYSTEM, {"finance": ["bob"]})
         set_agents(SYSTEM, [AgentWanted("bot")])
         save_draft(SYSTEM, {"rules": []})
+    bob = User.objects.get(username="bob")
+    View.objects.create(gate=gate, user=bob, digest=gate.digest, snapshot={}, at=database_now())
     freezes.freeze(house.people["olga"], scope="tenant")
     make_delegation(house, Step.objects.get(gate=gate.pk))
+    token = scope._tenant_id.set(None)
+    scope.leave()
     yield house
+    scope._tenant_id.reset(token)
 
 
 def make_delegation(house: House, step: Step) -> None:
