@@ -65,7 +65,7 @@ def compose(kind: str, recipient: UUID, messages: Sequence[OutboxMessage]) -> Em
         subject, lines = (
             _one(kind, gates[0], tenant) if len(gates) == 1 else _many(kind, gates, tenant)
         )
-    lines += ["", "-- ", *_foot(gates)]
+    lines += ["", "-- ", *_foot(gates), f"Times are in {user.time_zone}."]
     cut = subject if len(subject) <= LONGEST_SUBJECT else f"{subject[: LONGEST_SUBJECT - 1]}…"
     return EmailMessage(cut, "\n".join(lines), settings.DEFAULT_FROM_EMAIL, [user.email])
 
