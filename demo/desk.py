@@ -17,6 +17,7 @@ from demo.places import Places
 
 REQUESTS = Path(__file__).with_name("requests.csv")
 Say = Callable[[str], None]
+ENDED = frozenset({"completed", "failed", "cancelled"})
 WAITS: Mapping[str, str] = {
     "waiting": "waits for a person",
     "unknown": "got no answer: nobody knows whether it was done",
@@ -81,6 +82,9 @@ class Desk:
 
     async def _work_one(self, request: Request) -> None:
         run = await self._run_for(request)
+        if run.status in ENDED:
+            self.done["before"] += 1
+            return
         agent = Agent(run, request, lambda waiting: self._watch(request, run, waiting))
         try:
             said = await agent.work()

@@ -143,6 +143,7 @@ class Step:
     """One proposed call as it was last seen.
 
     `arguments` are those that run; `proposed` those that this process proposed, where it did.
+    `state_version` is the run's, and no part of what a step is.
     """
 
     id: str
@@ -160,7 +161,7 @@ class Step:
     gate: str | None
     interrupt: str | None
     receipts: Sequence[Document]
-    state_version: int
+    state_version: int = field(compare=False)
     settled_at: datetime | None
     proposed: Mapping[str, Any]
 

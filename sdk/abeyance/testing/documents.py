@@ -175,3 +175,27 @@ def checkpoint(of_run: Shown, state: Mapping[str, Any], sequence: int, at: float
             "data": state["data"],
         },
     }
+
+
+def tool(name: str, executor: Mapping[str, Any]) -> Shown:
+    return {
+        "name": name,
+        "version": 1,
+        "description": "",
+        "effect": "idempotent",
+        "risk": "low",
+        "arguments": {},
+        "sensitive": [],
+        "confirmation": None,
+        "headline": None,
+        "consequence": None,
+        "blast_radius": None,
+        "failure_modes": [],
+        "roles": {},
+        "key_lifetime": None,
+        "executor": executor,
+        "preview": None,
+        "reconcile": None,
+        "compensate": None,
+        "retired_at": None,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -105,11 +106,11 @@ class FakeService(Engine):
         return self._named(self.checkpoints, checkpoint_id)
 
     def get_tool(self, _query: Shown, name: str) -> Shown:
-        by_agent = name in self.agent_tools
-        executor = (
-            {"kind": "agent", "lease": LEASE} if by_agent else {"kind": "http", "timeout": 10}
-        )
-        return {"name": name, "executor": executor}
+        if name in self.agent_tools:
+            return documents.tool(name, {"kind": "agent", "lease": LEASE})
+        if name in self.tools:
+            return documents.tool(name, {"kind": "http", "timeout": 10})
+        raise Refusal(404, "not-found")
 
     def _interrupt(self, row: Shown) -> Shown:
         run = self.runs[row["run"]]
@@ -266,8 +267,11 @@ class FakeService(Engine):
         self._open_run(run["id"])
         if run["status"] == "suspended":
             raise Refusal(409, "run-suspended")
+        asked: Counter[str] = Counter()
         for index, proposal in enumerate(proposals):
-            self._check(proposal, "" if single else f"/steps/{index}")
+            at = "" if single else f"/steps/{index}"
+            self._check(proposal, at, asked[proposal["tool"]])
+            asked[proposal["tool"]] += 1
         position, group = len(self.steps), new_id()
         made = []
         for number, proposal in enumerate(proposals, position + 1):
@@ -282,13 +286,15 @@ class FakeService(Engine):
         self.touch(run)
         return made
 
-    def _check(self, proposal: Shown, at: str) -> None:
+    def _check(self, proposal: Shown, at: str, number: int) -> None:
+        """Refuse an unknown tool, and arguments of which the script says that they do not fit."""
         tool = proposal["tool"]
         if tool not in self.tools and tool not in self.agent_tools:
             raise Refusal(422, "unknown-tool", f"There is no tool {tool!r}.")
-        script = self.scripts[tool]
-        if script.verdicts and script.verdicts[0].kind == "misfit":
-            verdict = script.next()
+        verdicts = self.scripts[tool].verdicts
+        if number < len(verdicts) and verdicts[number].kind == "misfit":
+            verdict = verdicts[number]
+            del verdicts[number]
             fault = {"pointer": f"{at}/arguments{verdict.pointer}", "detail": verdict.reason}
             raise Refusal(
                 422, "invalid-arguments", "The arguments break the schema.", errors=[fault]

@@ -1,0 +1,67 @@
+"""What the service in memory does for a test, beside behaving as the real one does."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from abeyance import Failed, Refused, Rejected, StillWaiting
+from abeyance.testing import FakeAbeyance, Made, Unscripted
+
+
+def test_verdicts_are_used_up_in_order_and_then_all_is_allowed() -> None:
+    fake = FakeAbeyance({"pay": {"paid": True}})
+    fake.on("pay").reject("no").approve()
+    run = fake.run("refunds", "Refund")
+    with pytest.raises(Rejected):
+        run.step("one", "pay", {"amount": "1"})
+    run.step("two", "pay", {"amount": "2"})
+    run.step("three", "pay", {"amount": "3"})
+    assert fake.made == [
+        Made(run.id, "two", "pay", {"amount": "2"}),
+        Made(run.id, "three", "pay", {"amount": "3"}),
+    ]
+    assert [one["status"] for one in fake.steps(run.id)] == ["rejected", "succeeded", "succeeded"]
+
+
+def test_waiting_takes_no_time() -> None:
+    fake = FakeAbeyance({"pay": None})
+    fake.on("pay").wait()
+    began = time.monotonic()
+    with pytest.raises(StillWaiting):
+        fake.run("refunds", "Refund").step("pay", "pay", {}, timeout=8 * 3600)
+    assert time.monotonic() - began < 5
+
+
+def test_waiting_for_what_nothing_brings_about_is_a_fault_of_the_test() -> None:
+    fake = FakeAbeyance({"pay": None})
+    fake.on("pay").wait()
+    run = fake.run("refunds", "Refund")
+    with pytest.raises(Unscripted, match=r"step mine \(pay\), which is waiting"):
+        run.step("mine", "pay", {})
+    with pytest.raises(Unscripted, match="'Which account\\?'"):
+        run.ask("Which account?")
+
+
+def test_a_far_end_may_be_a_function_that_refuses() -> None:
+    def refuse(arguments: dict[str, str]) -> None:
+        raise Refused(f"no {arguments['amount']}")
+
+    run = FakeAbeyance({"pay": refuse}).run("refunds", "Refund")
+    with pytest.raises(Failed) as caught:
+        run.step("pay", "pay", {"amount": "5"})
+    assert caught.value.reason == "no 5"
+
+
+def test_what_a_far_end_raises_by_mistake_reaches_the_test() -> None:
+    run = FakeAbeyance({"pay": lambda arguments: arguments["missing"]}).run("refunds", "Refund")
+    with pytest.raises(KeyError):
+        run.step("pay", "pay", {})
+
+
+def test_a_second_client_is_a_second_process() -> None:
+    first = FakeAbeyance({"pay": 1})
+    run = first.run("refunds", "Refund")
+    second = FakeAbeyance(service=first.service)
+    assert second.resume(run.id).step("pay", "pay", {}).result == 1
+    assert [one["id"] for one in first.runs] == [run.id]
