@@ -20,6 +20,7 @@ from tenants.models import Agent
 
 PAGE: Final = 50
 MOST_COUNTED: Final = 999
+MOST_SHOWN: Final = 99  # beside the name of the list
 MOST_CHOICES: Final = 200
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)  # what a gate that does not expire is due at
 # Not read for a list: what may be large, and is not shown there.
@@ -104,9 +105,9 @@ class Choices(NamedTuple):
 
 
 def count(user_id: UUID) -> str:
-    """Return how many decisions wait for the person; beyond 99 it says so."""
-    found = Assignment.objects.filter(user=user_id)[:100].count()
-    return "99+" if found > 99 else str(found)
+    """Return how many decisions wait for the person; beyond a bound it says so."""
+    found = Assignment.objects.filter(user=user_id)[: MOST_SHOWN + 1].count()
+    return f"{MOST_SHOWN}+" if found > MOST_SHOWN else str(found)
 
 
 def counts(user_id: UUID) -> Counts:

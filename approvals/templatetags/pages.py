@@ -313,8 +313,9 @@ def short_id(pk: Any) -> str:
 
 @register.filter
 def initials(name: str) -> str:
-    parts = [part for part in name.replace(".", " ").replace("_", " ").split() if part]
-    return "".join(part[0] for part in parts[:2]).upper()
+    """Return up to two letters of a name, and nothing of it that is no letter or digit."""
+    words = "".join(char if char.isalnum() else " " for char in name).split()
+    return "".join(word[0] for word in words[:2]).upper()
 
 
 @register.filter

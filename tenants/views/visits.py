@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.contrib.auth import get_user
+from django.contrib.auth.middleware import get_user
 from django.http import HttpRequest
 from django.utils import timezone
 

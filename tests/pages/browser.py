@@ -28,14 +28,14 @@ class Form:
 
 
 class _Reader(HTMLParser):
-    """Reads a page as a browser does: forms with their values, and the text that is seen."""
+    """Reads a page as a browser does: forms with their values, and the text beside them."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
         self.forms: list[Form] = []
         self.texts: list[str] = []
         self.tags: list[str] = []
-        self.classes: set[str] = set()
+        self.attributes: set[str] = set()
         self._form: Form | None = None
         self._area: str | None = None
         self._select: str | None = None
@@ -47,7 +47,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = {name: value or "" for name, value in attrs}
         self.tags.append(tag)
-        self.classes |= set(named.get("class", "").split())
+        self.attributes |= set(named)
         if tag not in INLINE:
             self.texts.append(" ")
         if tag in {"script", "style"}:
@@ -102,7 +102,7 @@ class _Reader(HTMLParser):
                 self._form.fields[self._area] += data
             elif self._option is not None:
                 self._form.fields[self._option] += data
-        if not self._quiet:
+        if not self._quiet and self._area is None:
             self.texts.append(data)
 
 
@@ -125,8 +125,8 @@ class Page:
         return self._read.tags
 
     @property
-    def classes(self) -> set[str]:
-        return self._read.classes
+    def attributes(self) -> set[str]:
+        return self._read.attributes
 
     @property
     def forms(self) -> list[Form]:
