@@ -1,4 +1,4 @@
-"""What admins change, they change through services: with a journal entry, and never for themselves."""
+"""Admins change things through services: with a journal entry, and never for themselves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import transaction
 from django.test import Client
 
-from approvals.models import PolicyVersion
+from approvals.models import Assignment, PolicyVersion
 from approvals.services.grants import held_by, set_grants
 from config.keys import secret_hash
 from interrupts.models import Freeze, Tool, ToolVersion
@@ -26,12 +26,14 @@ from tenants.models import (
     Membership,
     Tenant,
     User,
+    UserToken,
 )
 from tenants.scope import tenant_scope
 from tenants.services.agents import AgentWanted, set_agents
 from tenants.services.groups import set_groups
 from tenants.services.people import MemberWanted, set_members
-from tests.admin.conftest import Place
+from tests.admin.conftest import Place, signed_in
+from tests.approvals.house import House
 
 MAIL = {
     "name": "mail.send",
@@ -365,3 +367,43 @@ def test_a_person_known_elsewhere_joins_without_a_new_password(
     )
     assert joined.status_code == 302
     assert User.objects.get(username="charlie").password == password
+
+
+def test_a_tenant_is_renamed_and_nothing_else_of_it_changes(acme: Place) -> None:
+    browser, before = acme.browser("ada"), head(acme)
+    url = f"/admin/tenants/tenant/{acme.id}/change/"
+    said = {"name": "Acme Ltd", "slug": "other", "authority_version": "99"}
+    assert browser.post(url, said).status_code == 302
+    tenant = Tenant.objects.get(pk=acme.id)
+    assert (tenant.name, tenant.slug, tenant.authority_version) == ("Acme Ltd", "acme", before[1])
+    assert entries(acme)[-1][:2] == (
+        "tenant.changed",
+        {"name": "acme", "before": {"name": "Acme"}, "after": {"name": "Acme Ltd"}},
+    )
+
+
+def test_inboxes_follow_what_an_admin_gives_and_takes(lived: House) -> None:
+    browser = signed_in(User.objects.get(username="ada"), lived.tenant.pk)
+    with tenant_scope(lived.tenant.pk):
+        bob = Membership.objects.get(user__username="bob")
+
+    def waiting() -> int:
+        with tenant_scope(lived.tenant.pk):
+            return Assignment.objects.filter(user=bob.user_id).count()
+
+    assert waiting() == 0
+    url = f"/admin/tenants/membership/{bob.pk}/change/"
+    for globs, waits in (("mail.*", 1), ("", 0)):
+        answer = browser.post(url, {"role": "approver", "may_decide": globs})
+        assert (answer.status_code, waiting()) == (302, waits)
+
+
+def test_a_persons_token_is_revoked_here_and_never_made(lived: House) -> None:
+    browser = signed_in(User.objects.get(username="ada"), lived.tenant.pk)
+    bearer = {"Authorization": f"Bearer {lived.secrets['carol']}"}
+    assert Client().get("/api/v1/gates", headers=bearer).status_code == 200
+    with tenant_scope(lived.tenant.pk):
+        token = UserToken.objects.get(membership__user__username="carol")
+    assert browser.post("/admin/tenants/usertoken/add/", {}).status_code == 403
+    assert browser.post(f"/admin/tenants/usertoken/{token.pk}/revoke/").status_code == 303
+    assert Client().get("/api/v1/gates", headers=bearer).status_code == 401
