@@ -6,8 +6,9 @@ production; here it would share two processors with the requests that are measur
 
 from benchmarks.client import Client, request_bytes
 from benchmarks.figures import milliseconds
-from benchmarks.load import CONNECTIONS, Load, drive
+from benchmarks.load import CONNECTIONS, drive
 from benchmarks.ours.api import Credentials, ask, new_run, proposal_bytes, step_body
+from benchmarks.processor import spent
 
 WARMING = 50
 # Enough runs that the requests on their way at one time are of different ones.
@@ -41,11 +42,13 @@ def decide(port: int, credentials: Credentials, requests: int) -> dict[str, floa
 
 def _measured(port: int, requests: list[bytes]) -> dict[str, float]:
     drive(port, requests[:WARMING]).expect(201)
+    before = spent()
     load = drive(port, requests[WARMING:])
+    used = spent() - before
     load.expect(201)
-    return _figures(load)
-
-
-def _figures(load: Load) -> dict[str, float]:
-    rate = {"requests_per_s": load.per_second, "load_share_of_a_core": load.own_share}
-    return rate | milliseconds(load.latencies)
+    return {
+        "requests_per_s": load.per_second,
+        "cpu_ms": used * 1e3 / len(load.latencies),
+        "load_share_of_a_core": load.own_share,
+        **milliseconds(load.latencies),
+    }
