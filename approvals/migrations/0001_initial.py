@@ -10,194 +10,538 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
-        ('interrupts', '0001_initial'),
-        ('tenants', '0001_initial'),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("interrupts", "0001_initial"),
+        ("tenants", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Gate',
+            name="Gate",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('pattern', models.CharField(choices=[('propose_confirm', 'Propose Confirm'), ('preview', 'Preview'), ('allowlist', 'Allowlist')], max_length=15)),
-                ('state', models.CharField(choices=[('preparing', 'Preparing'), ('pending', 'Pending'), ('approved', 'Approved'), ('rejected', 'Rejected'), ('changes_requested', 'Changes Requested'), ('responded', 'Responded'), ('expired', 'Expired'), ('withdrawn', 'Withdrawn'), ('superseded', 'Superseded')], max_length=17)),
-                ('risk', models.CharField(choices=[('low', 'Low'), ('medium', 'Medium'), ('high', 'High')], max_length=6)),
-                ('effect', models.CharField(choices=[('read', 'Read'), ('idempotent', 'Idempotent'), ('reversible', 'Reversible'), ('irreversible', 'Irreversible')], max_length=12)),
-                ('ceremony', models.CharField(choices=[('single', 'Single'), ('review', 'Review'), ('explicit', 'Explicit'), ('typed', 'Typed')], max_length=8)),
-                ('required_confirmation', models.TextField(null=True)),
-                ('headline', models.TextField()),
-                ('consequence', models.TextField(blank=True)),
-                ('arguments', models.BinaryField(max_length=32)),
-                ('arguments_digest', models.CharField(max_length=71)),
-                ('digest', models.CharField(max_length=71)),
-                ('why', models.JSONField()),
-                ('what_could_go_wrong', models.JSONField()),
-                ('preview', models.JSONField(null=True)),
-                ('preview_error', models.TextField(null=True)),
-                ('fresh_until', models.DateTimeField(null=True)),
-                ('rule', models.CharField(max_length=200)),
-                ('triggers', models.JSONField()),
-                ('policy_version', models.PositiveIntegerField()),
-                ('quorum', models.PositiveSmallIntegerField(default=1)),
-                ('stages', models.JSONField(default=list)),
-                ('approvers', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=100), default=list, size=None)),
-                ('routing', models.JSONField(default=dict)),
-                ('twin', models.UUIDField(null=True)),
-                ('expires_at', models.DateTimeField(null=True)),
-                ('on_expiry', models.CharField(max_length=8, null=True)),
-                ('due_at', models.DateTimeField(null=True)),
-                ('preview_tries', models.PositiveSmallIntegerField(default=0)),
-                ('opened_at', models.DateTimeField()),
-                ('settled_at', models.DateTimeField(null=True)),
-                ('interrupt', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.interrupt')),
-                ('run', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.run')),
-                ('step', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='gates', to='interrupts.step')),
-                ('tool', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.tool')),
-                ('tool_version', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='interrupts.toolversion')),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "pattern",
+                    models.CharField(
+                        choices=[
+                            ("propose_confirm", "Propose Confirm"),
+                            ("preview", "Preview"),
+                            ("allowlist", "Allowlist"),
+                        ],
+                        max_length=15,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("preparing", "Preparing"),
+                            ("pending", "Pending"),
+                            ("approved", "Approved"),
+                            ("rejected", "Rejected"),
+                            ("changes_requested", "Changes Requested"),
+                            ("responded", "Responded"),
+                            ("expired", "Expired"),
+                            ("withdrawn", "Withdrawn"),
+                            ("superseded", "Superseded"),
+                        ],
+                        max_length=17,
+                    ),
+                ),
+                (
+                    "risk",
+                    models.CharField(
+                        choices=[("low", "Low"), ("medium", "Medium"), ("high", "High")],
+                        max_length=6,
+                    ),
+                ),
+                (
+                    "effect",
+                    models.CharField(
+                        choices=[
+                            ("read", "Read"),
+                            ("idempotent", "Idempotent"),
+                            ("reversible", "Reversible"),
+                            ("irreversible", "Irreversible"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "ceremony",
+                    models.CharField(
+                        choices=[
+                            ("single", "Single"),
+                            ("review", "Review"),
+                            ("explicit", "Explicit"),
+                            ("typed", "Typed"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("required_confirmation", models.TextField(null=True)),
+                ("headline", models.TextField()),
+                ("consequence", models.TextField(blank=True)),
+                ("arguments", models.BinaryField(max_length=32)),
+                ("arguments_digest", models.CharField(max_length=71)),
+                ("digest", models.CharField(max_length=71)),
+                ("why", models.JSONField()),
+                ("what_could_go_wrong", models.JSONField()),
+                ("preview", models.JSONField(null=True)),
+                ("preview_error", models.TextField(null=True)),
+                ("fresh_until", models.DateTimeField(null=True)),
+                ("rule", models.CharField(max_length=200)),
+                ("triggers", models.JSONField()),
+                ("policy_version", models.PositiveIntegerField()),
+                ("quorum", models.PositiveSmallIntegerField(default=1)),
+                ("stages", models.JSONField(default=list)),
+                (
+                    "approvers",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=100), default=list, size=None
+                    ),
+                ),
+                ("routing", models.JSONField(default=dict)),
+                ("twin", models.UUIDField(null=True)),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("on_expiry", models.CharField(max_length=8, null=True)),
+                ("due_at", models.DateTimeField(null=True)),
+                ("preview_tries", models.PositiveSmallIntegerField(default=0)),
+                ("opened_at", models.DateTimeField()),
+                ("settled_at", models.DateTimeField(null=True)),
+                (
+                    "interrupt",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="interrupts.interrupt",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="interrupts.run",
+                    ),
+                ),
+                (
+                    "step",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="gates",
+                        to="interrupts.step",
+                    ),
+                ),
+                (
+                    "tool",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="interrupts.tool",
+                    ),
+                ),
+                (
+                    "tool_version",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="interrupts.toolversion",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Decision',
+            name="Decision",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('delegation', models.UUIDField(null=True)),
-                ('verdict', models.CharField(choices=[('approve', 'Approve'), ('reject', 'Reject'), ('request_changes', 'Request Changes'), ('respond', 'Respond')], max_length=15)),
-                ('digest', models.CharField(max_length=71)),
-                ('approves', models.CharField(max_length=71)),
-                ('edits', models.BinaryField(max_length=32, null=True)),
-                ('value', models.BinaryField(max_length=32, null=True)),
-                ('reason', models.TextField(null=True)),
-                ('policy_version', models.PositiveIntegerField()),
-                ('counts', models.BooleanField(default=True)),
-                ('at', models.DateTimeField()),
-                ('withdrawn_at', models.DateTimeField(null=True)),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('gate', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='approvals.gate')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("delegation", models.UUIDField(null=True)),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[
+                            ("approve", "Approve"),
+                            ("reject", "Reject"),
+                            ("request_changes", "Request Changes"),
+                            ("respond", "Respond"),
+                        ],
+                        max_length=15,
+                    ),
+                ),
+                ("digest", models.CharField(max_length=71)),
+                ("approves", models.CharField(max_length=71)),
+                ("edits", models.BinaryField(max_length=32, null=True)),
+                ("value", models.BinaryField(max_length=32, null=True)),
+                ("reason", models.TextField(null=True)),
+                ("policy_version", models.PositiveIntegerField()),
+                ("counts", models.BooleanField(default=True)),
+                ("at", models.DateTimeField()),
+                ("withdrawn_at", models.DateTimeField(null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "gate",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="decisions",
+                        to="approvals.gate",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='Assignment',
+            name="Assignment",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('assigned_at', models.DateTimeField()),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('gate', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='assignments', to='approvals.gate')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("assigned_at", models.DateTimeField()),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "gate",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="assignments",
+                        to="approvals.gate",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='PolicyVersion',
+            name="PolicyVersion",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField()),
-                ('status', models.CharField(choices=[('draft', 'Draft'), ('published', 'Published')], default='draft', max_length=9)),
-                ('document', models.JSONField()),
-                ('digest', models.CharField(max_length=71)),
-                ('why', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('published_at', models.DateTimeField(null=True)),
-                ('published_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[("draft", "Draft"), ("published", "Published")],
+                        default="draft",
+                        max_length=9,
+                    ),
+                ),
+                ("document", models.JSONField()),
+                ("digest", models.CharField(max_length=71)),
+                ("why", models.TextField(blank=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                ("published_at", models.DateTimeField(null=True)),
+                (
+                    "published_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='TenantPermission',
+            name="TenantPermission",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('content_object', models.ForeignKey(db_column='tenant_id', on_delete=django.db.models.deletion.CASCADE, to='tenants.tenant')),
-                ('permission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.permission')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "content_object",
+                    models.ForeignKey(
+                        db_column="tenant_id",
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "permission",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, to="auth.permission"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='ToolPermission',
+            name="ToolPermission",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('content_object', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, to='interrupts.tool')),
-                ('permission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.permission')),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "content_object",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="interrupts.tool",
+                    ),
+                ),
+                (
+                    "permission",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, to="auth.permission"
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='View',
+            name="View",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('digest', models.CharField(max_length=71)),
-                ('snapshot', models.JSONField()),
-                ('at', models.DateTimeField()),
-                ('gate', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='views', to='approvals.gate')),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("digest", models.CharField(max_length=71)),
+                ("snapshot", models.JSONField()),
+                ("at", models.DateTimeField()),
+                (
+                    "gate",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="views",
+                        to="approvals.gate",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
-            model_name='gate',
-            index=models.Index(condition=models.Q(('due_at__isnull', False)), fields=['due_at'], name='gate_due'),
+            model_name="gate",
+            index=models.Index(
+                condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="gate_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='gate',
-            index=models.Index(condition=models.Q(('state__in', ['preparing', 'pending'])), fields=['tenant', 'id'], name='gate_open'),
+            model_name="gate",
+            index=models.Index(
+                condition=models.Q(("state__in", ["preparing", "pending"])),
+                fields=["tenant", "id"],
+                name="gate_open",
+            ),
         ),
         migrations.AddIndex(
-            model_name='gate',
-            index=models.Index(fields=['tool', 'id'], name='gate_of_tool'),
+            model_name="gate",
+            index=models.Index(fields=["tool", "id"], name="gate_of_tool"),
         ),
         migrations.AddConstraint(
-            model_name='gate',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['preparing', 'pending'])), fields=('step',), name='one_pending_gate_per_step'),
+            model_name="gate",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["preparing", "pending"])),
+                fields=("step",),
+                name="one_pending_gate_per_step",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='gate',
-            constraint=models.CheckConstraint(condition=models.Q(('on_expiry', None), ('on_expiry__in', ['reject', 'cancel', 'escalate']), _connector='OR'), name='a_gate_expires_into_no_approval'),
+            model_name="gate",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("on_expiry", None),
+                    ("on_expiry__in", ["reject", "cancel", "escalate"]),
+                    _connector="OR",
+                ),
+                name="a_gate_expires_into_no_approval",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='gate',
-            constraint=models.CheckConstraint(condition=models.Q(('quorum__gte', 1)), name='a_gate_needs_somebody'),
+            model_name="gate",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("quorum__gte", 1)), name="a_gate_needs_somebody"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(condition=models.Q(('counts', True)), fields=('gate', 'user'), name='one_counting_vote_a_person'),
+            model_name="decision",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("counts", True)),
+                fields=("gate", "user"),
+                name="one_counting_vote_a_person",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.UniqueConstraint(fields=('user', 'gate'), name='assigned_once'),
+            model_name="assignment",
+            constraint=models.UniqueConstraint(fields=("user", "gate"), name="assigned_once"),
         ),
         migrations.AddConstraint(
-            model_name='policyversion',
-            constraint=models.UniqueConstraint(fields=('tenant', 'number'), name='policy_number_once'),
+            model_name="policyversion",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "number"), name="policy_number_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='policyversion',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('published_at', None), ('status', 'draft')), models.Q(('published_at__isnull', False), ('status', 'published')), _connector='OR'), name='a_published_policy_says_when'),
+            model_name="policyversion",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("published_at", None), ("status", "draft")),
+                    models.Q(("published_at__isnull", False), ("status", "published")),
+                    _connector="OR",
+                ),
+                name="a_published_policy_says_when",
+            ),
         ),
         migrations.AlterUniqueTogether(
-            name='tenantpermission',
-            unique_together={('user', 'permission', 'content_object')},
+            name="tenantpermission",
+            unique_together={("user", "permission", "content_object")},
         ),
         migrations.AlterUniqueTogether(
-            name='toolpermission',
-            unique_together={('user', 'permission', 'content_object')},
+            name="toolpermission",
+            unique_together={("user", "permission", "content_object")},
         ),
         migrations.AddConstraint(
-            model_name='view',
-            constraint=models.UniqueConstraint(fields=('gate', 'user', 'digest'), name='view_once_per_digest'),
+            model_name="view",
+            constraint=models.UniqueConstraint(
+                fields=("gate", "user", "digest"), name="view_once_per_digest"
+            ),
         ),
     ]

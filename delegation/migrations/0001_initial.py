@@ -9,84 +9,214 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('tenants', '0001_initial'),
+        ("tenants", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Delegation',
+            name="Delegation",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('tool', models.UUIDField()),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('status', models.CharField(choices=[('suggested', 'Suggested'), ('active', 'Active'), ('paused', 'Paused'), ('revoked', 'Revoked'), ('expired', 'Expired')], max_length=9)),
-                ('origin', models.CharField(choices=[('learned', 'Learned'), ('person', 'Person'), ('template', 'Template')], max_length=8)),
-                ('risk', models.CharField(choices=[('low', 'Low'), ('medium', 'Medium'), ('high', 'High')], max_length=6)),
-                ('predicate', models.JSONField()),
-                ('evidence', models.JSONField(default=dict)),
-                ('limits', models.JSONField(default=dict)),
-                ('sha256', models.CharField(max_length=71)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('expires_at', models.DateTimeField(null=True)),
-                ('revoked_at', models.DateTimeField(null=True)),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='delegations', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("tool", models.UUIDField()),
+                ("version", models.PositiveIntegerField(default=1)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("suggested", "Suggested"),
+                            ("active", "Active"),
+                            ("paused", "Paused"),
+                            ("revoked", "Revoked"),
+                            ("expired", "Expired"),
+                        ],
+                        max_length=9,
+                    ),
+                ),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[
+                            ("learned", "Learned"),
+                            ("person", "Person"),
+                            ("template", "Template"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "risk",
+                    models.CharField(
+                        choices=[("low", "Low"), ("medium", "Medium"), ("high", "High")],
+                        max_length=6,
+                    ),
+                ),
+                ("predicate", models.JSONField()),
+                ("evidence", models.JSONField(default=dict)),
+                ("limits", models.JSONField(default=dict)),
+                ("sha256", models.CharField(max_length=71)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("revoked_at", models.DateTimeField(null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="delegations",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='DelegationUse',
+            name="DelegationUse",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField()),
-                ('decision', models.UUIDField(null=True)),
-                ('step', models.UUIDField()),
-                ('at', models.DateTimeField()),
-                ('delegation', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='uses', to='delegation.delegation')),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("version", models.PositiveIntegerField()),
+                ("decision", models.UUIDField(null=True)),
+                ("step", models.UUIDField()),
+                ("at", models.DateTimeField()),
+                (
+                    "delegation",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="uses",
+                        to="delegation.delegation",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='SpotCheck',
+            name="SpotCheck",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveIntegerField()),
-                ('gate', models.UUIDField()),
-                ('verdict', models.CharField(max_length=15, null=True)),
-                ('at', models.DateTimeField()),
-                ('delegation', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='spot_checks', to='delegation.delegation')),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("version", models.PositiveIntegerField()),
+                ("gate", models.UUIDField()),
+                ("verdict", models.CharField(max_length=15, null=True)),
+                ("at", models.DateTimeField()),
+                (
+                    "delegation",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="spot_checks",
+                        to="delegation.delegation",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='DecisionEvent',
+            name="DecisionEvent",
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('sequence', models.BigIntegerField()),
-                ('kind', models.CharField(max_length=20)),
-                ('tool', models.UUIDField()),
-                ('gate', models.UUIDField(null=True)),
-                ('data', models.JSONField()),
-                ('at', models.DateTimeField()),
-                ('tenant', models.ForeignKey(db_index=False, default=tenants.scope.current_tenant_id, editable=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("sequence", models.BigIntegerField()),
+                ("kind", models.CharField(max_length=20)),
+                ("tool", models.UUIDField()),
+                ("gate", models.UUIDField(null=True)),
+                ("data", models.JSONField()),
+                ("at", models.DateTimeField()),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'sequence'), name='decision_event_sequence_once')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "sequence"), name="decision_event_sequence_once"
+                    )
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='delegation',
-            constraint=models.CheckConstraint(condition=models.Q(('risk__in', ['low', 'medium'])), name='no_delegation_for_high_risk'),
+            model_name="delegation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("risk__in", ["low", "medium"])),
+                name="no_delegation_for_high_risk",
+            ),
         ),
     ]

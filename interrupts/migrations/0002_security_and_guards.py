@@ -98,9 +98,7 @@ class Migration(migrations.Migration):
             " AND tool_version_id IS NOT DISTINCT FROM authorized_tool_version",
         ),
         # Due runs, and the versions that waiting requests look at.
-        rls.swept(
-            "interrupts_run", "id, tenant_id, due_at, state_version, journal_seq", "true"
-        ),
+        rls.swept("interrupts_run", "id, tenant_id, due_at, state_version, journal_seq", "true"),
         rls.storage("interrupts_run", fillfactor=40),
         rls.storage("interrupts_step", fillfactor=60),
         rls.storage("interrupts_attempt", fillfactor=60),

@@ -43,5 +43,5 @@ class Migration(migrations.Migration):
             REVOKE SELECT (journal_hash, updated_at) ON interrupts_run FROM abeyance_sweep;
             REVOKE SELECT (id, journal_seq, journal_hash) ON tenants_tenant FROM abeyance_sweep;
             """,
-        )
+        ),
     ]

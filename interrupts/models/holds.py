@@ -32,9 +32,7 @@ class Interrupt(TenantOwned):
     step = models.UUIDField(null=True)
     gate = models.UUIDField(null=True)
     checkpoint = models.UUIDField()
-    in_flight = models.CharField(
-        max_length=6, choices=InFlight.choices, default=InFlight.FINISH
-    )
+    in_flight = models.CharField(max_length=6, choices=InFlight.choices, default=InFlight.FINISH)
     evidence = models.JSONField(default=dict)
     note = models.TextField(null=True)
     kind = models.CharField(max_length=9, choices=ResponseKind.choices)

@@ -67,7 +67,9 @@ class Step(TenantOwned):
     due_at = models.DateTimeField(null=True)  # not to be started before
     unknown_at = models.DateTimeField(null=True)
     asked = models.IntegerField(default=0)  # how often the tool was asked what happened
-    ask_at = models.DateTimeField(null=True)  # when it is asked next; null: only a person settles it
+    ask_at = models.DateTimeField(
+        null=True
+    )  # when it is asked next; null: only a person settles it
     ask_first = models.BooleanField(default=False)  # it is asked once more before it is sent again
     undo_wanted = models.BooleanField(default=False)  # its effect is to be undone
     undo_tries = models.IntegerField(default=0)
@@ -85,7 +87,9 @@ class Step(TenantOwned):
         ]
         indexes = [
             models.Index(
-                fields=["key_scope", "key"], condition=Q(key__isnull=False), name="step_key_in_forks"
+                fields=["key_scope", "key"],
+                condition=Q(key__isnull=False),
+                name="step_key_in_forks",
             ),
             # Never the tenant first: row-level security asks for it in every statement, and a plan
             # made before there are statistics would walk through all of the tenant's steps.

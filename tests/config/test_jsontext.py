@@ -223,7 +223,7 @@ def test_a_number_is_written_with_its_value(number: float) -> None:
 
 @given(VALUES)
 def test_the_short_way_writes_what_the_long_way_writes(value: Any) -> None:
-    assert canonical({"v": value}) == jsontext._write({"v": value}).encode()  # noqa: SLF001
+    assert canonical({"v": value}) == jsontext._write({"v": value}).encode()
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=5), st.randoms(use_true_random=False))

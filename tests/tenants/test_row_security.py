@@ -1,4 +1,3 @@
-# ruff: noqa: SLF001 - Django's _meta is its way to say what a model is
 """What the database itself promises, whatever the code above forgets: read from its catalogue."""
 
 from typing import Any
