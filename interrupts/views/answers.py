@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.http import QueryDict
 
 from config.errors import InvalidBody
-from interrupts.models import Interrupt, Reason, Resolution, ResponseKind, Step
+from interrupts.models import Interrupt, Reason, Resolution, ResponseKind, RunStatus, Step
 from interrupts.services.holds import UNSET
 from interrupts.transitions.compensation import LEAVE, TRY_AGAIN
 from interrupts.views import fields
@@ -74,7 +74,8 @@ def answers_of(held: Held, seen: Watched, rights: Rights, now: datetime) -> list
         offered += _after_refusal(held)
     if Resolution.REVISE in allowed and rights.stops:
         offered.append(_revise(seen, allowed[Resolution.REVISE]))
-    if Resolution.CANCEL in allowed and rights.operates:
+    ending = seen.run.status == RunStatus.CANCELLING
+    if Resolution.CANCEL in allowed and rights.operates and not ending:
         offered.append(
             Answer(
                 name="cancel",

@@ -1,9 +1,13 @@
 """The list of runs and a run's page: what they say, and that looking changes nothing."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from interrupts import watching
 from interrupts.models import Run
+from interrupts.views import telling
 from tenants.ids import uuid7
 from tenants.models import Agent, JournalEntry, Tenant
 from tests.interrupts.house import (
@@ -18,6 +22,7 @@ from tests.pages.runs import Browser, offered, text_of
 from tests.threads import crew_of
 
 __all__ = ["authority", "house", "nothing_remembered", "sent"]
+ROOT = Path(__file__).parents[2]
 HOSTILE = "pay <script>alert(1)</script> \u202eevil\u202c now\u200b"
 
 
@@ -260,3 +265,13 @@ def test_a_viewer_who_asked_for_the_run_only_looks(house):
     page = Browser(house, "vera").get(f"/runs/{run.pk}")
     assert offered(page) == []
     assert "Hold this run" not in page
+
+
+def test_every_kind_of_entry_that_is_written_has_words_of_its_own():
+    """Kinds are spelt where they are written; one that is not known here shows as its bare name."""
+    written = set()
+    for folder in ("interrupts", "approvals"):
+        for path in (ROOT / folder).rglob("*.py"):
+            written |= set(re.findall(r'note\(\s*"([a-z]+\.[a-z_]+)"', path.read_text()))
+    assert len(written) > 20
+    assert written - set(telling.known_kinds()) == set()

@@ -2,8 +2,9 @@
 
 import pytest
 
+from interrupts.effects import Refused
 from interrupts.models import Attempt, Guidance, Interrupt, Receipt, Run
-from interrupts.services import runs
+from interrupts.services import compensating, runs
 from tests.interrupts.house import (
     authority,
     earlier,
@@ -388,6 +389,48 @@ def test_an_effect_is_asked_to_be_undone(house, olga, done):
     olga.post(f"/steps/{step.pk}/undo", page)
     assert fresh(step).undo_wanted
     assert f"Undo step {step.position}" not in olga.get(url(run))
+
+
+@pytest.fixture
+def stuck(house, done, monkeypatch):
+    """A run that is cancelled, and whose effect the far end refuses to undo."""
+    run, step = done
+
+    def refuse(*_):
+        raise Refused("<i>too late</i> to undo")
+
+    house.undoes["t"] = refuse
+    monkeypatch.setattr("interrupts.queue.compensate", lambda _: None)
+    house.cancel(run, compensate=True)
+    house.look(run)
+    compensating.compensate(step.pk, "w")
+    return fresh(run), fresh(step)
+
+
+def test_a_refused_undoing_is_tried_again_or_left(house, olga, stuck):
+    run, step = stuck
+    page = olga.get(url(run))
+    assert offered(page) == ["try_again", "leave"]
+    assert "&lt;i&gt;too late&lt;/i&gt; to undo" in page
+    where, hidden = form(page, answer="try_again")
+    olga.post(where, page, **hidden)
+    assert fresh(step).status == "compensating"
+    compensating.compensate(step.pk, "w")
+    page = olga.get(url(run))
+    where, hidden = form(page, answer="leave")
+    olga.post(where, page, **hidden)
+    assert (fresh(step).status, fresh(run).status) == ("succeeded", "cancelled")
+    assert "1 effect happened and stands" in text_of(olga.get(url(run)))
+
+
+@pytest.mark.parametrize("who", ["alice", "vera"])
+def test_only_operators_say_what_becomes_of_a_refused_undoing(house, olga, stuck, who):
+    run, _ = stuck
+    where, hidden = form(olga.get(url(run)), answer="leave")
+    other = Browser(house, who)
+    assert offered(other.get(url(run))) == []
+    with nothing_changes():
+        other.post(where, other.get("/profile"), status=403, **hidden)
 
 
 def test_who_may_not_undo_is_told_and_nothing_changes(house, done):
