@@ -14,8 +14,11 @@ from abeyance import AsyncAbeyance, AsyncRun, RunEnded, StillWaiting
 
 from demo.agent import Agent, Request
 from demo.places import Places
+from demo.service import Service
 
 REQUESTS = Path(__file__).with_name("requests.csv")
+# The payment whose refund's answer is lost.
+LOST_PAYMENT = "pay-1006"
 Say = Callable[[str], None]
 ENDED = frozenset({"completed", "failed", "cancelled"})
 WAITS: Mapping[str, str] = {
@@ -23,7 +26,7 @@ WAITS: Mapping[str, str] = {
     "unknown": "got no answer: nobody knows whether it was done",
 }
 # What of a call's arguments tells it from others, in a line.
-SHOWN = ("amount", "customer", "to")
+SHOWN = ("payment", "amount", "customer", "to")
 
 
 def read_requests(path: Path = REQUESTS) -> list[Request]:
@@ -64,10 +67,10 @@ class Round:
 class Desk:
     """Works all requests of a round, and says what waits for whom."""
 
-    def __init__(self, client: AsyncAbeyance, round_: Round, url: str, say: Say) -> None:
+    def __init__(self, client: AsyncAbeyance, round_: Round, service: Service, say: Say) -> None:
         self.client = client
         self.round = round_
-        self.url = url
+        self.service = service
         self.say = say
         self.waiting: dict[str, str] = {}
         self.done: Counter[str] = Counter()
@@ -117,7 +120,9 @@ class Desk:
         what = ", ".join(str(step.arguments[name]) for name in SHOWN if name in step.arguments)
         self.say(f"{request.id}  {step.tool} ({what}) {WAITS[step.status]}")
         if step.status == "unknown":
-            self.say(f"      Look into the ledger, and settle it as ada: {self.url}/runs/{run.id}")
+            self.say(
+                f"      Look into the ledger, and settle it as ada: {self.service.url}/runs/{run.id}"
+            )
 
     async def _tell_when_it_is_quiet(self, number: int) -> None:
         """Say what to click, once only what waits for people is left."""
@@ -125,8 +130,11 @@ class Desk:
             await asyncio.sleep(0.2)
         if not self.waiting:
             return
+        service = self.service
         self.say(
-            f"\n{sum(self.done.values())} of {number} requests are done; {len(self.waiting)} wait"
-            f" for you at {self.url}/inbox (sign in as bob, or carol).\nApprove, edit or reject"
-            " some; this goes on by itself. Ctrl-C leaves, and `make demo` takes it up again.\n"
+            f"\n{sum(self.done.values())} of {number} requests are done; {len(self.waiting)} wait for"
+            f" you at {service.url}/inbox\nSign in as bob, or carol; the passwords are in"
+            f" {service.places.credentials}\nApprove, edit or reject some: what is approved stands in"
+            f" {service.far_end.url}/ a moment later.\nThe answer to the refund of {LOST_PAYMENT} will"
+            " be lost: see what becomes of it.\nCtrl-C leaves, and `make demo` takes it up again.\n"
         )

@@ -71,7 +71,7 @@ class Service:
                 f"the service has no demo tenant ({fault.filename} is missing): was it started"
                 " with ABEYANCE_DEMO=0, or with another data folder?"
             ) from fault
-        return cls(url, places, credentials, far_end, data_folder(environ).root / "mail")
+        return cls(url, places, credentials, far_end, data_folder(environ).mail)
 
     @property
     def agent_key(self) -> str:

@@ -55,6 +55,8 @@ class Faults:
             raise InvalidOrder(str(fault)) from fault
         if order.mode not in MODES:
             raise InvalidOrder(f"the modes are {', '.join(MODES)}")
+        if not isinstance(order.times, int) or not isinstance(order.match, dict):
+            raise InvalidOrder("times is a number, and match an object of arguments")
         with self._lock:
             same = (order.tool, order.match)
             self._orders = [one for one in self._orders if (one.tool, one.match) != same]
