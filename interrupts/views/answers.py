@@ -48,6 +48,11 @@ class Answer:
     def extra(self) -> Sequence[tuple[str, str]]:
         return list((self.hidden or {}).items())
 
+    @property
+    def is_agents(self) -> bool:
+        """Say whether its fields are named by the agent."""
+        return any(one.outside for one in self.fields)
+
 
 @dataclass(frozen=True, slots=True)
 class Rights:

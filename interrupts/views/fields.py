@@ -63,7 +63,7 @@ def fields_of(schema: Mapping[str, Any] | None) -> list[Field]:
             required=name in needed,
             place=f"/value{pointer(name)}",
         )
-        for name, one in members.items()
+        for name, one in sorted(members.items(), key=lambda pair: pair[0] not in needed)
     ]
 
 

@@ -208,6 +208,7 @@ def test_a_question_is_the_agents_own_words(house, olga):
     page = olga.get(url(run))
     assert "How &lt;b&gt;many&lt;/b&gt;?" in page
     assert "Written by the agent. Not checked." in text_of(page)
+    assert "names and hints of these fields were written by the agent" in text_of(page)
 
 
 def test_a_value_is_typed_field_by_field_and_keeps_its_types(house, olga):
