@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth import login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import never_cache
@@ -40,6 +41,8 @@ class SignInView(View):
         login(request, user, backend="django.contrib.auth.backends.ModelBackend")
         places = signing_in.places_of(user.pk)
         onward = local_path(request.POST.get("next"))
+        if len(places) != 1 and onward.startswith(reverse("admin:index")):
+            return see_other(onward)  # which asks for the tenant itself: a superuser has none
         if len(places) != 1:
             return see_other(with_next("tenant", onward))
         enter(request, places[0])

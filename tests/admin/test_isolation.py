@@ -296,6 +296,17 @@ def test_a_superuser_picks_one_tenant_at_a_time(acme: Place, umbrella: Place, ro
     assert str(root.pk) in entry.text
 
 
+def test_a_superuser_without_a_tenant_signs_in_to_the_admin(root: User) -> None:
+    root.set_password("long enough for a test")
+    root.save()
+    browser = Client()
+    said = {"name": "root", "password": "long enough for a test", "next": "/admin/"}
+    assert browser.post("/sign-in", said).headers["Location"] == "/admin/"
+    onward = browser.get("/admin/").headers["Location"]
+    assert onward.startswith("/admin/tenant/")
+    assert browser.get(onward).status_code == 200
+
+
 def test_being_superuser_gives_no_authority(lived: House) -> None:
     root = User.objects.create(username="root", is_superuser=True)
     browser = signed_in(root, lived.tenant.pk)
