@@ -3,7 +3,8 @@
 import json
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -25,6 +26,14 @@ def milliseconds(samples: Sequence[float]) -> dict[str, float]:
         "p50_ms": percentile(samples, 0.50) * 1e3,
         "p99_ms": percentile(samples, 0.99) * 1e3,
     }
+
+
+def pace(steps: int, act: Callable[[], object]) -> dict[str, float]:
+    """Do it, and return how many of its steps came in a second and what one cost this process."""
+    started, cpu = time.perf_counter(), time.process_time()
+    act()
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    return {"steps_per_s": steps / seconds, "client_cpu_ms": cpu * 1e3 / steps}
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """LangGraph with PostgresSaver, ``durability="sync"``: a node that loops, one checkpoint a step.
 
-Prints ``{"steps_per_s", "resume_p50_ms", "resume_p99_ms", "counters"}``. A resume is a call in
+Prints ``{"steps_per_s", "client_cpu_ms", "resume_p50_ms", "resume_p99_ms", "counters"}``. A resume is a call in
 the process that already holds the graph: no HTTP, no check of who decides, no hand-over.
 """
 
@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from benchmarks.counters import counted, dsn, server_folder
-from benchmarks.figures import milliseconds, report
+from benchmarks.figures import milliseconds, pace, report
 from benchmarks.wire import Wire
 
 DATABASE = os.environ["BENCH_DATABASE"]
@@ -66,14 +66,16 @@ def run_steps(graph: Any, name: str, steps: int) -> None:
     graph.invoke({"done": 0, "wanted": steps}, config(name), durability="sync")
 
 
-def steps_per_second(steps: int, runs: int) -> float:
-    """Return how many steps one thread of one process makes durable in a second."""
+def pace_of_steps(steps: int, runs: int) -> dict[str, float]:
+    """Return how fast one thread of one process makes steps durable, after a run to warm up."""
     with graph_of_steps(server_folder()) as graph:
         run_steps(graph, "warm", steps)
-        started = time.perf_counter()
-        for number in range(runs):
-            run_steps(graph, f"timed-{number}", steps)
-        return steps * runs / (time.perf_counter() - started)
+
+        def all_runs() -> None:
+            for number in range(runs):
+                run_steps(graph, f"timed-{number}", steps)
+
+        return pace(steps * runs, all_runs)
 
 
 def cost_of_a_step(steps: int, runs: int) -> dict[str, float]:
@@ -124,7 +126,7 @@ def main() -> None:
         PostgresSaver(connections).setup()
     report(
         {
-            "steps_per_s": steps_per_second(given.steps, given.runs),
+            **pace_of_steps(given.steps, given.runs),
             **resume_latency(given.resumes),
             "counters": cost_of_a_step(given.steps, 2),
         }
