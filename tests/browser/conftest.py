@@ -1,0 +1,81 @@
+"""People's browsers in front of the running service, with its demo."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from abeyance import Abeyance
+from playwright.sync_api import Browser, Page, StorageState
+
+from tests.browser import chromium
+from tests.browser.desk import Desk
+from tests.live import live
+
+Open = Callable[..., Page]
+
+
+# Playwright drives an event loop in the thread of the tests, in which Django's models refuse to
+# work. So the browser ends with this package's tests and not with the session.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    executable = chromium.program()
+    if executable is None:
+        if os.environ.get("ABEYANCE_BROWSER") == "required":
+            pytest.fail("ABEYANCE_BROWSER=required, and there is no chromium", pytrace=False)
+        pytest.skip("the pages are not tried in a browser: there is no chromium (apt install it)")
+    with chromium.started(executable) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="package")
+def desk(browser: Browser) -> Iterator[Desk]:
+    service = live().demo
+    with Abeyance(service.url, service.agent_key) as client:
+        yield Desk(service, client)
+
+
+@pytest.fixture(scope="package")
+def signed_in(browser: Browser, desk: Desk) -> Callable[[str], StorageState]:
+    """Sign people in by the page, each once, and return what their browser then keeps."""
+    kept: dict[str, StorageState] = {}
+
+    def state_of(who: str) -> StorageState:
+        if who not in kept:
+            with chromium.window(browser, desk.service.url, 1360) as context:
+                sign_in(context.new_page(), desk, who)
+                kept[who] = context.storage_state()
+        return kept[who]
+
+    return state_of
+
+
+@pytest.fixture
+def open_as(
+    browser: Browser, desk: Desk, signed_in: Callable[[str], StorageState]
+) -> Iterator[Open]:
+    """Open a browser in which the person is signed in."""
+    with ExitStack() as windows:
+
+        def opened(who: str, width: int = 1360, **more: Any) -> Page:
+            state = signed_in(who)
+            context = chromium.window(browser, desk.service.url, width, storage_state=state, **more)
+            return windows.enter_context(context).new_page()
+
+        yield opened
+
+
+def sign_in(page: Page, desk: Desk, who: str) -> None:
+    page.goto("/sign-in")
+    page.get_by_label("Name or e-mail address").fill(who)
+    page.get_by_label("Password").fill(password(desk, who))
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/inbox")
+
+
+def password(desk: Desk, who: str) -> str:
+    found: str = desk.service.credentials["users"][who]["password"]
+    return found
