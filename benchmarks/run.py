@@ -182,7 +182,10 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     arguments.add_argument("--only", metavar="NAME", help="one figure, with what it is made of")
     given = arguments.parse_args()
-    parts = chosen(given.only)
+    try:
+        parts = chosen(given.only)
+    except ValueError as fault:
+        arguments.error(str(fault))
     signal.signal(signal.SIGTERM, _end)
     with everything() as bench:
         metrics = summarise(list(measure(bench, parts, given.rounds)))
