@@ -6,7 +6,7 @@ JOBS ?= auto
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup up demo demo-twice test check lint types bench guards chaos
+.PHONY: help setup up demo demo-twice test check lint types bench guards chaos screenshots
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,3 +48,6 @@ guards: $(READY) ## Take each guard away and see its test go red
 
 chaos: $(READY) ## Kill everything at random while runs go on; count what the far end did
 	@$(BIN)/python -m tests.chaos
+
+screenshots: $(READY) ## Take a picture of every page; writes docs/pages/
+	@$(BIN)/python -m tests.browser.screenshots

@@ -280,10 +280,10 @@ def _decided(said: Said) -> Words:
 
 def _previewed(said: Said) -> Words:
     if said["failed"]:
-        what = "could not be previewed: the decision asks for more care"
+        what = "Dry run could not be taken: the decision asks for more care"
         return Words(icon="eye", css="bad", what=what, gate=said.text("gate"))
     changed = " It is another than before." if said["changed"] else ""
-    return Words(icon="eye", what="previewed", detail=changed.strip(), gate=said.text("gate"))
+    return Words(icon="eye", what="Dry run taken", detail=changed.strip(), gate=said.text("gate"))
 
 
 def _gate(what: str, icon: str = "gate", css: str = "safe") -> Callable[[Said], Words]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ ARGUMENTS: Final = (
     "--disable-component-update",
     "--disable-sync",
 )
+MISSING: Final = "the pages are not tried in a browser: there is no chromium (apt install it)"
 PATIENCE_MS: Final = 60_000  # on a machine that has much else to do
 HEIGHTS: Final = {1360: 900, 390: 844}
 
@@ -26,6 +28,11 @@ HEIGHTS: Final = {1360: 900, 390: 844}
 def program() -> str | None:
     """Return where chromium is, if it is here."""
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+def is_required() -> bool:
+    """Say whether the tests may not go without one."""
+    return os.environ.get("ABEYANCE_BROWSER") == "required"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -17,6 +16,11 @@ from tests.live import live
 
 Open = Callable[..., Page]
 
+# Left out whole, so that their being skipped is one line; test_there_is_one.py says it.
+collect_ignore = (
+    [] if chromium.program() or chromium.is_required() else ["test_clicks.py", "test_pages.py"]
+)
+
 
 # Playwright drives an event loop in the thread of the tests, in which Django's models refuse to
 # work. So the browser ends with this package's tests and not with the session.
@@ -24,9 +28,7 @@ Open = Callable[..., Page]
 def browser() -> Iterator[Browser]:
     executable = chromium.program()
     if executable is None:
-        if os.environ.get("ABEYANCE_BROWSER") == "required":
-            pytest.fail("ABEYANCE_BROWSER=required, and there is no chromium", pytrace=False)
-        pytest.skip("the pages are not tried in a browser: there is no chromium (apt install it)")
+        (pytest.fail if chromium.is_required() else pytest.skip)(chromium.MISSING)
     with chromium.started(executable) as browser:
         yield browser
 

@@ -1,0 +1,73 @@
+"""The people's pages with something on them, and who looks at each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from playwright.sync_api import Page
+
+from tests.browser.desk import Desk
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A page: its name, where it is, who looks (nobody: a stranger), what is clicked there first."""
+
+    name: str
+    path: str
+    who: str = "bob"
+    first: Callable[[Page], None] | None = None
+
+
+def places(desk: Desk) -> list[Place]:
+    """Have the demo's agent ask and people answer, so that every page has something to show."""
+    bob = desk.service.person("bob")
+    waits, large, mail = desk.refund(), desk.refund("250.00"), desk.mail()
+    done, lost = desk.refund("9.90"), desk.refund(answer_lost=True)
+    for call in (done, lost):
+        bob.approve(call.gate)
+    done.receipt()
+    done.run.complete({"refunded": "9.90"})
+    lost.until("unknown")
+    said = bob.get(f"gates/{done.gate}")["decisions"][-1]["id"]
+    decision = f"/decisions/{waits.gate}"
+    return [
+        Place("sign-in", "/sign-in", ""),
+        Place("sign-in-refused", "/sign-in", "", refuse_sign_in),
+        Place("inbox", "/inbox"),
+        Place("inbox-of-nothing", "/inbox", "ada"),
+        Place("inbox-filtered", "/inbox?risk=medium&q=grace"),
+        Place("decision", decision),
+        Place("decision-of-two", f"/decisions/{large.gate}"),
+        Place("decision-typed", f"/decisions/{mail.gate}"),
+        Place("decision-of-others", decision, "ada"),
+        Place("edit", decision, "bob", edit),
+        Place("record", f"/decisions/{done.gate}/record"),
+        Place("seen", f"/decisions/{done.gate}/seen/{said}"),
+        Place("decided", "/decided"),
+        Place("runs", "/runs", "ada"),
+        Place("run-waiting", f"/runs/{waits.run.id}"),
+        Place("run-unknown", f"/runs/{lost.run.id}", "ada"),
+        Place("run-done", f"/runs/{done.run.id}", "ada"),
+        Place("profile", "/profile"),
+        Place("password", "/profile/password"),
+        Place("notices", "/notices"),
+        Place("undecidable", "/undecidable", "ada"),
+        Place("tenant", "/tenant"),
+        Place("not-found", "/decisions/nowhere"),
+    ]
+
+
+def refuse_sign_in(page: Page) -> None:
+    page.get_by_label("Name or e-mail address").fill("nobody")
+    page.get_by_label("Password").fill("not theirs")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("alert").wait_for()
+
+
+def edit(page: Page) -> None:
+    page.locator("#resp-edit > summary").click()
+    page.locator("#resp-edit").get_by_label("amount").fill("7.50")
+    page.get_by_role("button", name="Show what the edited call would do").click()
+    page.get_by_text("What you changed").wait_for()
