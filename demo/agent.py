@@ -38,6 +38,7 @@ class Agent:
         self.run = run
         self.request = request
         self.watch = watch
+        self.asked = False  # whether a person was
 
     async def work(self) -> str:
         """Return what was done, in a sentence."""
@@ -94,6 +95,7 @@ class Agent:
             key=key, tool=tool, arguments=arguments, words={"reasoning": why} if why else {}
         )
         (step,) = await self.run.propose(proposal)
+        self.asked = self.asked or step.gate is not None
         while True:
             try:
                 return await self.run.wait(step, timeout=GLANCE_SECONDS)

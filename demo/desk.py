@@ -93,8 +93,8 @@ class Desk:
             said = await agent.work()
         except RunEnded as ended:
             said = ended.tell_model
-        asked = self.waiting.pop(request.id, None)
-        self.done["after somebody decided" if asked else "without asking anybody"] += 1
+        self.waiting.pop(request.id, None)
+        self.done["after somebody decided" if agent.asked else "without asking anybody"] += 1
         self.say(f"{request.id}  {said}")
 
     async def _run_for(self, request: Request) -> AsyncRun:

@@ -153,6 +153,18 @@ def test_the_requests_hold_what_the_story_needs() -> None:
     assert LOST_PAYMENT.removeprefix("pay-") in {one.order.removeprefix("o-") for one in requests}
 
 
+@pytest.mark.parametrize("message", ["Where is my parcel?", REFUND.message])
+def test_it_is_known_whether_anybody_was_asked(fake: AsyncFakeAbeyance, message: str) -> None:
+    async def go() -> bool:
+        agent = Agent(await fake.run("support", message), request, lambda _: None)
+        await agent.work()
+        return agent.asked
+
+    request = Request("R-01", "Mia Chen", "o-1003", message)
+    fake.on("payments.refund").approve()
+    assert asyncio.run(go()) is (message == REFUND.message)
+
+
 def test_what_was_made_is_what_is_listed(fake: AsyncFakeAbeyance) -> None:
     work(fake, Request("R-01", "Mia Chen", "o-1003", "Where is my parcel?"))
     run = fake.runs[0]["id"]
