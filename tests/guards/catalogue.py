@@ -1,0 +1,432 @@
+"""The guards, each with the promise of domain.md's "What must always hold" that it keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.guards.removal import (
+    Guard,
+    always,
+    both,
+    drop_constraint,
+    drop_index,
+    drop_trigger,
+    nothing,
+    patch,
+    rewrite,
+    statements,
+)
+
+ENGINE = "tests/interrupts"
+RACES = "tests/races"
+FAULTS = "tests/faults"
+ROWS = "tests/promises/test_rows.py"
+GATES = "tests/promises/test_gates.py"
+DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
+READ_EARLY = "SELECT t.authority_version INTO v_seq FROM tenants_tenant t WHERE t.id = p_tenant;"
+AUTHORITY = "s.authorized_under IS DISTINCT FROM authority"
+
+
+def _touching(look: Any) -> Any:
+    """A look that leaves a trace: what a GET must never do."""
+    from interrupts.models import Run
+
+    def look_and_touch(principal: Any, run: Run) -> Run:
+        Run.objects.filter(pk=run.pk).update(goal=f"{run.goal}.")
+        return look(principal, run)
+
+    return look_and_touch
+
+
+GUARDS: tuple[Guard, ...] = (
+    # 1. No effect without an authorization that was current when its intent committed.
+    Guard(
+        "drain lock",
+        "1: a withdrawal answers after the intents that saw the older authority",
+        both(
+            rewrite("interrupts_advance", (DRAIN, "")),
+            rewrite("interrupts_lock_family", (DRAIN, "")),
+        ),
+        (
+            f"{RACES}/test_authority.py::test_a_withdrawal_answers_only_after_the_intents_that_saw_the_older_authority",
+            f"{RACES}/test_authority.py::test_a_freeze_lists_the_intents_that_had_not_seen_it",
+        ),
+    ),
+    Guard(
+        "authority is read under the run's lock",
+        "1: an intent that waited sees what was withdrawn meanwhile",
+        rewrite(
+            "interrupts_advance",
+            (
+                DRAIN,
+                f"{DRAIN} {READ_EARLY}",
+            ),
+            (AUTHORITY, "s.authorized_under IS DISTINCT FROM v_seq"),
+        ),
+        (
+            f"{RACES}/test_authority.py::test_an_intent_that_waited_for_the_run_sees_what_was_withdrawn_meanwhile[worker]",
+        ),
+    ),
+    Guard(
+        "stamp check at a worker's intent",
+        "1: a stale authorization is asked about again",
+        rewrite("interrupts_advance", (AUTHORITY, "false")),
+        (f"{ENGINE}/test_authority.py::test_what_is_denied_now_does_not_run",),
+    ),
+    Guard(
+        "stamp check at a claim",
+        "1: a stale authorization is asked about again",
+        patch("interrupts.services.steps.stamp_is_current", always(value=True)),
+        (
+            f"{ENGINE}/test_authority.py::test_a_claim_that_is_denied_on_the_way_is_refused_and_the_denial_stays",
+        ),
+    ),
+    Guard(
+        "freezes are looked at",
+        "1: no effect in a freeze's scope starts",
+        both(
+            rewrite("interrupts_find_startable", ("p_frozen AND EXISTS", "false AND EXISTS")),
+            rewrite("interrupts_advance", ("AND NOT v_frozen", "")),
+        ),
+        (f"{ENGINE}/test_freezes.py::test_no_effect_in_scope_starts[tenant--ran0]",),
+    ),
+    Guard(
+        "a suspended run starts nothing",
+        "1: nothing starts while a gate or a stop is open",
+        rewrite("interrupts_advance", ("AND r.status = 'running' AND", "AND")),
+        (
+            f"{ENGINE}/test_groups.py::test_nothing_of_a_group_starts_before_each_of_its_gates_is_final",
+            f"{ENGINE}/test_retries.py::test_a_run_that_is_stopped_tries_nothing_again_before_it_goes_on",
+        ),
+    ),
+    Guard(
+        "epoch check",
+        "1: queued work of before a stop starts nothing after it",
+        rewrite("interrupts_advance", ("r.epoch = p_epoch", "true")),
+        (f"{ENGINE}/test_epochs.py::test_queued_work_of_an_old_epoch_starts_nothing",),
+    ),
+    Guard(
+        "nothing_executes_unauthorized",
+        "1: the database lets no step execute that was not authorised",
+        drop_constraint("interrupts_step", "nothing_executes_unauthorized"),
+        (f"{ROWS}::test_nothing_executes_unauthorised",),
+    ),
+    Guard(
+        "a family is locked again while it grows",
+        "1: a parent's stop holds a child that was started meanwhile",
+        rewrite("interrupts_lock_family", ("EXIT WHEN v_family = v_locked", "EXIT WHEN true")),
+        (
+            f"{RACES}/test_stops.py::test_a_child_started_while_its_family_was_waited_for_is_locked_with_it",
+        ),
+    ),
+    # 2. What runs is what was approved.
+    Guard(
+        "what_runs_is_what_was_authorized",
+        "2: the database lets no other call execute than the authorised one",
+        drop_constraint("interrupts_step", "what_runs_is_what_was_authorized"),
+        (f"{ROWS}::test_what_runs_is_what_was_authorised",),
+    ),
+    Guard(
+        "digest check before a call is sent",
+        "2: what is sent is byte for byte what was authorised",
+        patch("interrupts.worker.step_digest", lambda _: lambda *_: Same()),
+        (
+            f"{ENGINE}/test_retries.py::test_exactly_what_was_authorised_is_sent_and_nothing_that_was_changed",
+        ),
+    ),
+    Guard(
+        "an authorization is for one call",
+        "2: a stamp is renewed for the call it was given for only",
+        patch("interrupts.transitions.steps.is_call_authorized", always(value=True)),
+        (
+            f"{ENGINE}/test_authority.py::test_another_call_than_the_authorised_one_is_judged_anew_and_never_stamped",
+        ),
+    ),
+    Guard(
+        "digest check at a decision, the hot way",
+        "2: an approval is of what was shown",
+        rewrite("approvals_approve", ("g.digest <> p_digest", "false")),
+        (f"{GATES}::test_what_was_not_shown_is_not_approved[hot]",),
+    ),
+    Guard(
+        "digest check at a decision, the long way",
+        "2: an approval is of what was shown",
+        patch("approvals.cases.check_state", nothing),
+        (f"{GATES}::test_what_was_not_shown_is_not_approved[long]",),
+        red="ConfirmationRequired",  # the view of what was shown is missed instead
+    ),
+    # 3. One performed effect per step, and one step per key.
+    Guard(
+        "one_live_attempt_per_step",
+        "3: a step is tried by one at a time",
+        drop_index("one_live_attempt_per_step"),
+        (f"{ROWS}::test_a_step_has_one_live_attempt",),
+    ),
+    Guard(
+        "attempt_fence_once",
+        "3: each try has a fence of its own",
+        drop_constraint("interrupts_attempt", "attempt_fence_once"),
+        (f"{ROWS}::test_a_fence_is_given_once",),
+    ),
+    Guard(
+        "fence check",
+        "3: a slow worker changes no newer attempt",
+        rewrite("interrupts_advance", ("OR s.fence <> p_fence", "")),
+        (
+            f"{RACES}/test_fences.py::test_a_slow_worker_adds_a_fact_and_changes_no_newer_attempt[failed]",
+        ),
+    ),
+    Guard(
+        "one at a time",
+        "3: what was held back waits for the parallel group that runs",
+        rewrite("interrupts_advance", ("v_alone := NOT s.parallel", "v_alone := true")),
+        (f"{ENGINE}/test_groups.py::test_an_earlier_step_waits_for_the_parallel_group_that_runs",),
+    ),
+    Guard(
+        "step_key_once_in_run",
+        "3: a key names one step of a run",
+        drop_index("step_key_once_in_run"),
+        (f"{ROWS}::test_a_key_names_one_step_of_a_run",),
+    ),
+    Guard(
+        "idempotency_key_names_one_answer",
+        "3: a request under a key has one answer",
+        drop_constraint("tenants_idempotentanswer", "idempotency_key_names_one_answer"),
+        (f"{ROWS}::test_an_idempotency_key_names_one_answer",),
+    ),
+    Guard(
+        "idempotency lock",
+        "3: the same key twice at once is refused at once",
+        rewrite(
+            "tenants_idempotency_begin",
+            ("held := pg_try_advisory_xact_lock(p_lock)", "held := true"),
+        ),
+        (
+            f"{RACES}/test_requests.py::test_the_second_is_refused_at_once_while_the_first_is_in_progress",
+        ),
+        red="TimeoutError",  # it waits for what the first waits for
+    ),
+    Guard(
+        "an agent speaks of its own calls only",
+        "3: no agent has a call of the service sent twice",
+        patch("interrupts.services.attempts._own_claim", nothing),
+        (f"{ENGINE}/test_facts.py::test_an_agent_says_nothing_of_a_call_that_the_service_makes",),
+    ),
+    Guard(
+        "a person's finding is no receipt of the attempt's own",
+        "3: success of what was taken as not performed is a fact too",
+        patch(
+            "interrupts.services.attempts._own_receipt",
+            lambda _: _any_receipt,
+        ),
+        (
+            f"{ENGINE}/test_facts.py::test_a_workers_late_success_is_not_repeated_whatever_a_person_said[not_performed]",
+            f"{ENGINE}/test_facts.py::test_success_of_what_a_person_took_as_not_performed_is_a_fact_too",
+        ),
+        red="ReceiptConflict",
+    ),
+    # 4. A missing response is never read as failure.
+    Guard(
+        "a lapsed lease is unknown",
+        "4: a try without a receipt is found by its lease",
+        patch("interrupts.services.looking.lapse_leases", nothing),
+        (
+            f"{FAULTS}/test_kills.py::test_a_killed_workers_attempt_lapses_to_unknown_and_is_never_repeated[during the call-was_performed1]",
+        ),
+    ),
+    Guard(
+        "an unknown outcome suspends its run",
+        "4: nothing follows an outcome that nobody knows",
+        patch("interrupts.transitions.attempts._is_being_found_out", always(value=True)),
+        (f"{ENGINE}/test_engine.py::test_what_is_not_proved_is_unknown_and_suspends_the_run",),
+    ),
+    # 5. Journals are gap-free, append-only and chained.
+    Guard(
+        "gap-free reference",
+        "5: each entry follows the one before it",
+        drop_constraint("tenants_journalentry", "journal_follows_its_predecessor"),
+        (f"{ROWS}::test_a_journal_has_no_gap",),
+    ),
+    Guard(
+        "journals are append-only",
+        "5: nobody rewrites an entry, the owner neither",
+        drop_trigger("tenants_journalentry", "tenants_journalentry_append_only"),
+        (f"{ROWS}::test_a_journal_is_only_appended_to",),
+    ),
+    Guard(
+        "receipts are append-only",
+        "5: nobody rewrites a receipt, the owner neither",
+        drop_trigger("interrupts_receipt", "interrupts_receipt_append_only"),
+        (f"{ROWS}::test_receipts_are_only_appended_to",),
+    ),
+    Guard(
+        "the app role may not rewrite",
+        "5: the app role has no right to change history",
+        statements(
+            "GRANT UPDATE, DELETE, TRUNCATE ON tenants_journalentry, interrupts_receipt,"
+            " interrupts_checkpoint TO abeyance_app"
+        ),
+        (f"{ROWS}::test_the_app_role_has_no_right_to_rewrite_history",),
+    ),
+    Guard(
+        "journal chain",
+        "5: each entry is hashed with the one before it, under a key outside the database",
+        rewrite(
+            "tenants_journal_extend",
+            ("sha256(p_outer || sha256(p_inner || head ||", "sha256(sha256("),
+        ),
+        (
+            f"{ROWS}::test_each_entry_is_chained_to_the_one_before_it_under_a_key_outside_the_database",
+        ),
+    ),
+    # 6. One of each; what is suspended says what it waits for.
+    Guard(
+        "one_pending_gate_per_step",
+        "6: nobody is asked twice at once about one step",
+        drop_index("one_pending_gate_per_step"),
+        (f"{GATES}::test_a_step_has_one_pending_gate",),
+    ),
+    Guard(
+        "a_suspended_run_has_an_open_interrupt",
+        "6: what is suspended has an interrupt that says what it waits for",
+        drop_constraint("interrupts_run", "a_suspended_run_has_an_open_interrupt"),
+        (f"{ROWS}::test_a_suspended_run_has_an_open_interrupt",),
+    ),
+    Guard(
+        "an_open_interrupt_suspends_its_run",
+        "6: no run goes on beside an open interrupt",
+        drop_constraint("interrupts_run", "an_open_interrupt_suspends_its_run"),
+        (f"{ROWS}::test_an_open_interrupt_suspends_its_run",),
+    ),
+    Guard(
+        "legal moves of a run",
+        "6: what ended stays ended",
+        drop_trigger("interrupts_run", "interrupts_run_status_moves"),
+        (f"{ROWS}::test_a_run_moves_as_the_table_of_moves_says",),
+    ),
+    Guard(
+        "legal moves of a step",
+        "6: a step moves as the table of moves says",
+        drop_trigger("interrupts_step", "interrupts_step_status_moves"),
+        (f"{ROWS}::test_a_step_moves_as_the_table_of_moves_says",),
+    ),
+    Guard(
+        "legal moves of a gate",
+        "6: a gate that is final stays final",
+        drop_trigger("approvals_gate", "approvals_gate_state_moves"),
+        (f"{GATES}::test_a_gate_moves_as_the_table_of_moves_says",),
+    ),
+    # 7. Tenants.
+    Guard(
+        "row-level security on runs",
+        "7: no row of a tenant is visible from another",
+        statements("ALTER TABLE interrupts_run DISABLE ROW LEVEL SECURITY"),
+        (
+            f"{ROWS}::test_no_row_of_another_tenant_is_seen_or_changed_whatever_the_code_forgets",
+            f"{ROWS}::test_no_row_is_written_into_another_tenant",
+        ),
+        red="IntegrityError",  # another tenant's agent: the composite reference still holds
+    ),
+    Guard(
+        "composite reference",
+        "7: no row refers to one of another tenant",
+        drop_constraint("interrupts_step", "interrupts_step_run_id_same_tenant"),
+        (f"{ROWS}::test_no_row_refers_to_one_of_another_tenant",),
+    ),
+    Guard(
+        "sensitive bodies are sealed",
+        "7: what a tool calls sensitive stands nowhere in clear",
+        patch("interrupts.content.seal", lambda _: lambda _tenant, body: (body, "")),
+        (f"{ENGINE}/test_sensitive.py::test_arguments_and_results_are_sealed_at_rest",),
+    ),
+    # 8. Agents decide nothing.
+    Guard(
+        "people only",
+        "8: an agent decides no gate",
+        both(
+            patch("tenants.api.operation.Operation.admit", nothing),
+            patch("tenants.principal.Principal.is_person", lambda _: property(lambda _: True)),
+        ),
+        (f"{GATES}::test_an_agent_decides_no_gate",),
+        red="NotAnApprover",  # an agent has no authority of a person's either
+    ),
+    # 9. Nothing expires into approval; a GET changes nothing.
+    Guard(
+        "a_gate_expires_into_no_approval",
+        "9: the database knows no gate that expires into approval",
+        drop_constraint("approvals_gate", "a_gate_expires_into_no_approval"),
+        (f"{GATES}::test_nothing_expires_into_approval",),
+    ),
+    Guard(
+        "an expired gate rejects",
+        "9: time lets nothing go on that nobody decided",
+        patch(
+            "interrupts.services.looking._expire_gate",
+            lambda _: _resume,
+        ),
+        (f"{ENGINE}/test_expiry.py::test_a_gate_that_nobody_decides_rejects_its_step",),
+    ),
+    Guard(
+        "a GET changes nothing",
+        "9: a look leaves no trace",
+        patch("interrupts.api.runs.may_see", _touching),
+        (f"{ENGINE}/api/test_refusals.py::test_a_look_changes_nothing",),
+    ),
+    # 10. Everything survives a restart.
+    Guard(
+        "due_at stands in the row",
+        "10: what no message told is found by the sweep",
+        patch("interrupts.work.Work.due", nothing),
+        (
+            f"{FAULTS}/test_services.py::test_without_a_broker_proposals_succeed_and_run_once_it_is_back",
+        ),
+    ),
+    Guard(
+        "one run keeps no other from the sweep",
+        "10: a damaged run stops nobody else's",
+        patch("interrupts.sweep.UNWORKABLE", lambda _: ()),
+        (
+            f"{FAULTS}/test_services.py::test_a_run_that_cannot_be_looked_at_keeps_no_other_from_the_sweep",
+        ),
+        red="Damaged",
+    ),
+    Guard(
+        "a record is made again",
+        "10: what came back is not lost with a connection",
+        patch("interrupts.worker.RECORD_SECONDS", lambda _: -1.0),
+        (
+            f"{FAULTS}/test_services.py::test_what_came_back_is_recorded_though_the_connection_was_lost_meanwhile[succeeded-idempotent]",
+        ),
+        red="OperationalError",
+    ),
+)
+
+
+class Same(str):
+    """Equal to any digest."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = str.__hash__
+
+
+def _any_receipt(attempt: Any) -> Any:
+    from interrupts.models import Receipt
+
+    return Receipt.objects.filter(attempt=attempt.pk).first()
+
+
+def _resume(work: Any, interrupt: Any) -> None:
+    from interrupts.models import Resolution, Step
+    from interrupts.transitions import holds, steps
+    from tenants.journal import SYSTEM
+
+    step = Step.objects.get(pk=interrupt.step)
+    steps.authorize(work, step, by="policy", rule="time", policy_version=1)
+    holds.resolve(work, interrupt, Resolution.RESUME, by=SYSTEM)

@@ -1,0 +1,1 @@
+"""What the database promises by itself, whatever the code above it forgets."""
