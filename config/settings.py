@@ -1,4 +1,5 @@
 import os
+from urllib.parse import urlsplit
 
 from config.database import databases
 from config.mailing import mail_settings
@@ -116,6 +117,11 @@ GUARDIAN_MONKEY_PATCH_USER = False
 LOGIN_URL = "sign-in"
 # How many proxies of one's own, each adding to X-Forwarded-For, stand before the service.
 ABEYANCE_PROXIES = whole_number("ABEYANCE_PROXIES", 0)
+# Who reaches the service by https speaks to a proxy that takes the TLS off: what is asked there is
+# of this origin, and its cookies go nowhere else.
+CSRF_TRUSTED_ORIGINS = ["{0.scheme}://{0.netloc}".format(urlsplit(ABEYANCE_BASE_URL))]
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ABEYANCE_BASE_URL.startswith("https://")
+SESSION_COOKIE_AGE = 12 * 60 * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True

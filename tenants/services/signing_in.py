@@ -117,7 +117,10 @@ def _too_many(until: datetime) -> TooManyRequests:
 
 
 def _give_back(subjects: Sequence[str]) -> None:
-    """Forget the tries from here, take this one back elsewhere, and drop what is over."""
+    """Forget the tries from here, take this one back elsewhere, and drop what is over.
+
+    Sessions that have expired are dropped with it, a few at a time.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("DELETE FROM tenants_signincount WHERE subject = %s", [subjects[0]])
         for subject in subjects[1:]:
@@ -128,5 +131,10 @@ def _give_back(subjects: Sequence[str]) -> None:
         cursor.execute(
             "DELETE FROM tenants_signincount WHERE subject IN (SELECT subject"
             " FROM tenants_signincount WHERE until < now() LIMIT %s FOR UPDATE SKIP LOCKED)",
+            [_FORGOTTEN_AT_ONCE],
+        )
+        cursor.execute(
+            "DELETE FROM django_session WHERE session_key IN (SELECT session_key"
+            " FROM django_session WHERE expire_date < now() LIMIT %s FOR UPDATE SKIP LOCKED)",
             [_FORGOTTEN_AT_ONCE],
         )

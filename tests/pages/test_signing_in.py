@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.hashers import make_password
+from django.contrib.sessions.models import Session
 from django.db import connection
 
 from tenants.ids import uuid7
@@ -233,6 +234,25 @@ def test_a_form_of_another_site_signs_nobody_in_or_out() -> None:
     assert browser.post("/sign-out", {}).status == 403
     assert browser.post("/tenant", {"tenant": "acme"}).status == 403
     assert browser.get("/inbox").status == 200
+
+
+def test_a_form_sent_from_another_origin_is_refused_whatever_it_holds(settings: Any) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://abeyance.example"]
+    person("dora", tenant("acme"))
+    for origin, status in (("https://evil.test", 403), ("https://abeyance.example", 303)):
+        browser = Browser()
+        form = browser.get("/sign-in").form("/sign-in")
+        fields = {**form.fields, "name": "dora", "password": PASSWORD}
+        assert browser.post("/sign-in", fields, Origin=origin).status == status
+
+
+def test_sessions_that_have_expired_are_dropped() -> None:
+    person("dora", tenant("acme"))
+    Browser().sign_in("dora", PASSWORD)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE django_session SET expire_date = now() - interval '1 second'")
+    Browser().sign_in("dora", PASSWORD)
+    assert Session.objects.count() == 1
 
 
 def test_signing_in_gives_the_session_another_key() -> None:
