@@ -8,24 +8,22 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import IO, Any
 
 import yaml
 
-from config.supervisor.paths import PROJECT
+from config.supervisor.paths import PROJECT, make_private
 from config.supervisor.processes import Program
 from demo.service import Person, Service
 from tests.platform.service import OURS, free_port
+from tests.plugin_postgres import claimed_folder
 
 READY_WITHIN_SECONDS = 120  # on a machine that has much else to do
 
@@ -34,8 +32,10 @@ class Live:
     """A service with its demo, on ports and a data folder of its own; it ends with this process."""
 
     def __init__(self) -> None:
-        self.data = Path(tempfile.mkdtemp(prefix="abeyance-live-"))
-        self.data.chmod(0o711)
+        # What a session that was killed leaves of it, the next session removes.
+        self._folder = claimed_folder(reuse=False)
+        self.data = self._folder.__enter__() / "data"
+        make_private(self.data, mode=0o711)
         self.port = free_port()
         self.environ = {k: v for k, v in os.environ.items() if not k.startswith(OURS)} | {
             "ABEYANCE_DATA_DIR": str(self.data),
@@ -69,7 +69,7 @@ class Live:
         if self._up.poll() is None:
             self._up.send_signal(signal.SIGINT)
             self._up.wait(30)
-        shutil.rmtree(self.data, ignore_errors=True)
+        self._folder.__exit__(None, None, None)
 
     @property
     def pid(self) -> int:

@@ -1,6 +1,5 @@
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +8,7 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 
 from config.database import databases
+from config.supervisor.paths import PROJECT
 from config.supervisor.processes import Program
 from config.supervisor.supervise import Supervisor
 
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         return beside
 
     def _demo(self, supervisor: Supervisor) -> Mapping[str, Program]:
-        if find_spec("demo") is None:  # a checkout has it, an installed package has not
+        if not (PROJECT / "demo" / "install.py").is_file():  # an installed package has no demo
             return {}
         from demo.install import install  # noqa: PLC0415 - see above
 
