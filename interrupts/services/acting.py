@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from config.errors import Forbidden, InvalidBody
+from config.errors import Forbidden, InvalidBody, Unauthenticated
 from interrupts.authorizer import authorizer
 from interrupts.errors import MayNot, NotYourRun, RunEnded, StaleSession
 from interrupts.models import Run, RunStatus
 from interrupts.work import Work, working
 from tenants.conditions import ANY_VERSION, IfMatch
-from tenants.models import Membership, Role
+from tenants.models import AgentKey, Membership, Role
 from tenants.principal import Principal
 
 OPERATORS = frozenset({Role.OPERATOR, Role.ADMIN})
@@ -54,6 +54,15 @@ def own_run(principal: Principal, run: Run) -> None:
         raise Forbidden("Only the run's agent may do this.")
     if run.agent_id != principal.id:
         raise NotYourRun
+
+
+def key_now(principal: Principal) -> None:
+    """Refuse an agent whose key was revoked since it signed in; read under the lock."""
+    if principal.credential_id is None:
+        return
+    live = AgentKey.objects.filter(pk=principal.credential_id, revoked_at=None, agent__active=True)
+    if not live.exists():
+        raise Unauthenticated
 
 
 def check_session(run: Run, session: int | None) -> None:

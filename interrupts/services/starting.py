@@ -21,7 +21,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.services.acting import as_agent, not_ended
+from interrupts.services.acting import as_agent, key_now, not_ended
 from interrupts.transitions import steps
 from interrupts.transitions.moves import move_step
 from interrupts.work import Work, working
@@ -44,10 +44,12 @@ def claim_step(
 ) -> tuple[Attempt, Step, bytes]:
     """Intend a step that the agent runs itself: the attempt, the step and its exact arguments.
 
-    Raises NotAuthorized, AlreadyClaimed, RunSuspended, RunEnded, StaleSession, NotYourRun.
+    Raises NotAuthorized, AlreadyClaimed, RunSuspended, RunEnded, StaleSession, NotYourRun,
+    Unauthenticated.
     """
     run_id = Step.objects.values_list("run_id", flat=True).get(pk=step_id)
     with as_agent(principal, run_id, session=session) as work:
+        key_now(principal)  # a claim is an intent: none commits once its key's withdrawal answered
         step = Step.objects.get(pk=step_id)
         if step.executor != Executor.AGENT:
             raise NotAuthorized("The service runs this step itself.")

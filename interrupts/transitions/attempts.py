@@ -28,6 +28,8 @@ from interrupts.work import Work
 from tenants.journal import SYSTEM
 
 READ_TRIES = 5
+# That it was performed is known of these already, whatever has been undone since.
+PERFORMED = (StepStatus.SUCCEEDED, StepStatus.COMPENSATING, StepStatus.COMPENSATED)
 
 
 def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Receipt:
@@ -43,7 +45,7 @@ def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Recei
     _spend(work, seen)
     if newest and step.status in (StepStatus.EXECUTING, StepStatus.UNKNOWN):
         _settle(work, step, attempt, seen, receipt)
-    elif seen.outcome == Outcome.SUCCEEDED and step.status != StepStatus.SUCCEEDED:
+    elif seen.outcome == Outcome.SUCCEEDED and step.status not in PERFORMED:
         _late_success(work, step, seen, receipt)
     else:
         work.note("receipt.late", receipt=receipt.pk, step=step.pk)

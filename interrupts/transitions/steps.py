@@ -24,7 +24,9 @@ from interrupts.transitions.moves import move_step
 from interrupts.work import Work
 from tenants.ids import uuid7
 from tenants.journal import Actor
+from tenants.models import Agent
 
+AGENT_ENDED = "Its agent was deactivated."
 STAMP = [
     "status",
     "held_by",
@@ -228,11 +230,13 @@ def renew(work: Work, step: Step) -> bool:
     """Ask again about an authorised step whose stamp is stale; True where it may still start.
 
     It is stamped anew, gated anew (the old gate superseded) or denied. What was authorised holds
-    for that very call: for another one policy is asked as for a proposal.
+    for that very call, and no longer than it said: else policy is asked as for a proposal.
     """
-    same_call = is_call_authorized(step)
-    judgement = authorizer().reauthorize(work, step, content.get(step.arguments))
-    if judgement is None and not same_call:
+    may_hold = is_call_authorized(step) and not _has_run_out(work, step)
+    judgement = _of_agent(work) or authorizer().reauthorize(
+        work, step, content.get(step.arguments)
+    )
+    if judgement is None and not may_hold:
         judgement = authorizer().judge(work, step, content.get(step.arguments))
     if judgement is None:
         stamp(
@@ -265,6 +269,17 @@ def renew(work: Work, step: Step) -> bool:
         move_step(step, StepStatus.WAITING)
         ask(work, [(step, judgement)])
     return False
+
+
+def _has_run_out(work: Work, step: Step) -> bool:
+    return step.authorized_until is not None and step.authorized_until <= work.now
+
+
+def _of_agent(work: Work) -> Judgement | None:
+    """What an agent proposed that acts no more is denied; None: it acts still."""
+    if Agent.objects.filter(pk=work.run.agent_id, active=True).exists():
+        return None
+    return Judgement("deny", "agent", authorizer().policy_version(), reason=AGENT_ENDED)
 
 
 def withdraw(work: Work, step: Step, status: StepStatus, reason: str | None) -> None:

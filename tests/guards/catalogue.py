@@ -76,9 +76,17 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "stamp check at a claim",
         "1: a stale authorization is asked about again",
-        patch("interrupts.services.steps.stamp_is_current", always(value=True)),
+        patch("interrupts.services.starting.stamp_is_current", always(value=True)),
         (
             f"{ENGINE}/test_authority.py::test_a_claim_that_is_denied_on_the_way_is_refused_and_the_denial_stays",
+        ),
+    ),
+    Guard(
+        "a claim's key is looked at under the lock",
+        "1: no claim commits once its key's withdrawal has answered",
+        patch("interrupts.services.starting.key_now", nothing),
+        (
+            f"{RACES}/test_authority.py::test_a_claim_that_waited_for_the_run_is_refused_once_its_key_was_revoked",
         ),
     ),
     Guard(

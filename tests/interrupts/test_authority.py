@@ -7,6 +7,7 @@ import pytest
 from interrupts.authorizer import Judgement
 from interrupts.errors import NotAuthorized
 from interrupts.models import Attempt, Step
+from tenants.models import Agent
 from tests.interrupts.house import earlier, fresh, kinds, open_of
 
 
@@ -112,6 +113,24 @@ def test_another_call_than_the_authorised_one_is_judged_anew_and_never_stamped(h
     house.work(run)
     assert house.ran == []
     assert fresh(step).status == {"approve": "waiting", "deny": "denied"}[verdict]
+
+
+def test_an_authorization_that_ran_out_holds_for_nothing(house, ready):
+    """Whoever is asked says that it still holds: it is judged as if it were proposed now."""
+    run, step = ready
+    Step.objects.filter(pk=step.pk).update(authorized_until=step.created_at)
+    house.policy.verdicts["t"] = "approve"
+    house.work(run)
+    assert (fresh(step).status, house.ran) == ("waiting", [])
+
+
+def test_what_an_agent_proposed_that_was_deactivated_is_denied(house, ready):
+    run, step = ready
+    Agent.objects.filter(pk=house.agent.id).update(active=False)
+    house.withdraw_authority()
+    house.work(run)
+    assert (fresh(step).status, house.ran) == ("denied", [])
+    assert "deactivated" in fresh(step).reason
 
 
 def test_another_version_than_the_authorised_one_is_judged_anew(house, ready):

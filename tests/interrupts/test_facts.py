@@ -6,7 +6,7 @@ import pytest
 
 from config.errors import Forbidden
 from interrupts.errors import NotUnknown, NotYourRun, ReceiptConflict, StaleClaim
-from interrupts.models import Attempt, Interrupt, Outcome, Receipt, Source
+from interrupts.models import Attempt, Interrupt, Outcome, Receipt, Source, Step
 from interrupts.services import attempts, runs
 from interrupts.transitions.receipts import Seen
 from tenants.journal import SYSTEM
@@ -180,6 +180,21 @@ def test_what_was_in_flight_when_a_run_failed_for_good_is_still_recorded(house, 
     assert not Interrupt.objects.filter(status="open").exists()
     assert_history_holds(run)
     assert_states_are_rebuilt(run)
+
+
+@pytest.mark.parametrize("status", ["compensating", "compensated"])
+def test_late_success_of_what_was_undone_since_is_a_fact_and_changes_nothing(
+    house, claimed, status
+):
+    run, step, attempt = claimed
+    house.lapse(attempt)
+    house.recover(step, "not_performed")
+    house.report(house.claim(step))
+    for undone in ("compensating", "compensated")[: 1 + (status == "compensated")]:
+        Step.objects.filter(pk=step.pk).update(status=undone)
+    assert house.report(attempt, result="late")
+    assert fresh(step).status == status
+    assert kinds(run)[-1] == "receipt.late"
 
 
 def test_a_lease_that_ends_after_its_run_is_looked_at(house):

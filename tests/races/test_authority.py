@@ -1,15 +1,19 @@
 """Once a withdrawal or a freeze has answered, nothing starts under the older authority."""
 
+import dataclasses
+
 import pytest
 from django.db import transaction
+from django.db.models.functions import Now
 
-from config.errors import Problem
+from config.errors import Problem, Unauthenticated
 from interrupts.authorizer import Judgement
 from interrupts.models import Attempt, Step
 from interrupts.services import starting
+from interrupts.services.starting import claim_step
 from tenants.authority import raise_authority
 from tenants.ids import uuid7
-from tenants.models import Tenant
+from tenants.models import AgentKey, Tenant
 from tenants.scope import tenant_scope
 from tests.interrupts.house import fresh
 from tests.races.conftest import attempt_pending, run_locked, waiting
@@ -92,6 +96,28 @@ def test_an_intent_that_waited_for_the_run_is_held_by_a_freeze_set_meanwhile(hou
     assert freeze.result() == []
     intent.result()
     assert (fresh(step).status, begun(), house.ran) == ("ready", set(), [])
+
+
+def test_a_claim_that_waited_for_the_run_is_refused_once_its_key_was_revoked(house, crew):
+    run, step, _ = make(house, "claim")
+    key = AgentKey.objects.create(agent_id=house.agent.id, hash=b"h" * 32, hint="h")
+    signed_in = dataclasses.replace(house.agent, credential_id=key.pk)
+
+    def claim():
+        with pytest.raises(Unauthenticated):
+            claim_step(signed_in, step.pk)
+
+    def revoke():
+        with transaction.atomic():
+            AgentKey.objects.filter(pk=key.pk).update(revoked_at=Now())
+            raise_authority()
+
+    with run_locked(crew, run):
+        intent = waiting(crew, claim)
+        withdrawal = waiting(crew, revoke)
+    withdrawal.result()
+    intent.result()
+    assert begun() == set()
 
 
 def test_another_tenants_withdrawal_waits_for_nobody_here(house, crew):
