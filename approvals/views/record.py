@@ -38,8 +38,6 @@ class WithdrawView(PageView):
         return see_other(reverse("record", args=[pk]))
 
     def post(self, visit: Visit, pk: UUID, decision: UUID) -> HttpResponse:
-        if not selectors.has_decision(pk, decision):
-            raise NotFound
         decisions.withdraw_decision(visit.principal, pk, decision)
         return see_other(reverse("decision", args=[pk]))
 

@@ -233,9 +233,7 @@ def renew(work: Work, step: Step) -> bool:
     for that very call, and no longer than it said: else policy is asked as for a proposal.
     """
     may_hold = is_call_authorized(step) and not _has_run_out(work, step)
-    judgement = _of_agent(work) or authorizer().reauthorize(
-        work, step, content.get(step.arguments)
-    )
+    judgement = _of_agent(work) or authorizer().reauthorize(work, step, content.get(step.arguments))
     if judgement is None and not may_hold:
         judgement = authorizer().judge(work, step, content.get(step.arguments))
     if judgement is None:

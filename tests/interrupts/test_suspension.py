@@ -34,8 +34,16 @@ def told_again(rows: list[StepFacts]) -> Counts:
         )
         effects = [row for row in group if row.effect != "read" and row.attempts > 0]
         one_succeeded = "succeeded" in {row.status for row in effects}
-        settled = {"succeeded", "failed", "compensating", "compensated", "denied", "rejected",
-                   "revised", "cancelled"}
+        settled = {
+            "succeeded",
+            "failed",
+            "compensating",
+            "compensated",
+            "denied",
+            "rejected",
+            "revised",
+            "cancelled",
+        }
         another_is_not = any(row.status not in settled for row in group)
         partial += begun or (one_succeeded and another_is_not)
     return Counts(
@@ -82,9 +90,7 @@ def test_safe_means_that_nothing_is_open_beside_what_was_done(rows):
     assert not {row.status for row in rows} & {"unknown", "executing", "compensating"}
     for row in rows:
         if row.status == "succeeded" and row.effect != "read" and row.attempts:
-            assert not any(
-                other.status in OPEN_STEPS for other in rows if other.group == row.group
-            )
+            assert not any(other.status in OPEN_STEPS for other in rows if other.group == row.group)
 
 
 @given(steps, steps)
