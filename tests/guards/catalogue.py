@@ -1,4 +1,4 @@
-"""The guards, each with the promise of domain.md's "What must always hold" that it keeps."""
+"""The guards, each with the promise of the domain's "What must always hold" that it keeps."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ steps = st.lists(facts, max_size=12)
 
 
 def told_again(rows: list[StepFacts]) -> Counts:
-    """domain.md's words, one after the other."""
+    """The domain's words, one after the other."""
     partial = 0
     for _, members in groupby(sorted(rows, key=lambda row: row.group), key=lambda row: row.group):
         group = list(members)
