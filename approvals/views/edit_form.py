@@ -20,6 +20,7 @@ from interrupts.templates import MASK
 _PREFIX: Final = "/arguments"
 _LONG: Final = 60  # characters; a longer text gets a larger field
 _PLAIN: Final = frozenset({"string", "integer", "number", "boolean"})
+_BREAK: Final = re.compile(r"[\r\n]")  # which a field of one line would lose
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 REST: Final = "rest"
 
@@ -123,7 +124,7 @@ def _field(
     kind = "choice" if choices else "text"
     if not choices and sub.get("type") in {"integer", "number"}:
         kind = "number"
-    elif not choices and ("\n" in text or "\n" in now or len(now) > _LONG):
+    elif not choices and (_BREAK.search(text + now) or len(now) > _LONG):
         kind = "long"
     return Field(
         name=name,

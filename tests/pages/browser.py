@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -64,7 +65,10 @@ class _Reader(HTMLParser):
         name = named.get("name")
         if tag == "input" and name:
             if named.get("type") not in {"checkbox", "radio"} or "checked" in named:
-                self._form.fields[name] = named.get("value", "on" if "checked" in named else "")
+                value = named.get("value", "on" if "checked" in named else "")
+                # A field of one line holds none of the line breaks it was given.
+                one_line = named.get("type", "text") == "text"
+                self._form.fields[name] = re.sub(r"[\r\n]", "", value) if one_line else value
         elif tag == "textarea" and name:
             self._area = name
             self._form.fields[name] = ""
@@ -87,7 +91,8 @@ class _Reader(HTMLParser):
         elif tag == "textarea" and self._form is not None and self._area is not None:
             # The parser of a browser drops a line break that stands right after the tag, and sends
             # every other as two characters.
-            text = self._form.fields[self._area].removeprefix("\n")
+            text = self._form.fields[self._area].replace("\r\n", "\n").replace("\r", "\n")
+            text = text.removeprefix("\n")
             self._form.fields[self._area] = text.replace("\n", "\r\n")
             self._area = None
         elif tag == "select":

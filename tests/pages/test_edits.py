@@ -150,6 +150,31 @@ def test_values_keep_their_types(
     }
 
 
+@pytest.mark.parametrize("note", ["a\r\nb", "a\rb", "\na", "a\n", " a ", "\n\n"])
+def test_what_was_not_changed_stays_to_the_character(
+    house: House, browser_of: Open, note: str
+) -> None:
+    gate = order(house, {"to": "Ann", "count": 2, "note": note})
+    browser = browser_of("alice")
+    page = browser.get(path(gate))
+    review = browser.send(page, "/edit", **{names(page)["count"]: "3"})
+    browser.send(review, "/approve")
+    assert arguments_of(gate) == {"to": "Ann", "count": 3, "note": note}
+
+
+def test_who_may_not_decide_is_told_so_before_anything_of_the_edit(
+    house: House, browser_of: Open
+) -> None:
+    gate = order(house)
+    form = browser_of("alice").get(path(gate)).form("/edit")
+    browser = browser_of("vera")
+    own = browser.get(path(gate)).form("/sign-out").fields
+    with nothing_changes():
+        refused = browser.post(form.action, {**form.fields, **own})
+    assert refused.status == 403
+    assert "You can read this, not decide it" in refused.text
+
+
 def test_an_optional_member_can_be_left_out_and_put_in(house: House, browser_of: Open) -> None:
     gate = order(house, {"to": "Ann", "count": 2, "note": "x"})
     browser = browser_of("alice")
