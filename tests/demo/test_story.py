@@ -28,8 +28,9 @@ def service() -> Service:
 
 
 def demo(of: Live) -> subprocess.Popen[str]:
+    # A shell that runs the tests in the background has Ctrl-C ignored by all that it starts.
     return subprocess.Popen(
-        [sys.executable, "-m", "demo"],
+        ["env", "--default-signal=INT", sys.executable, "-m", "demo"],
         cwd=PROJECT,
         env=of.environ,
         stdout=subprocess.PIPE,
