@@ -56,7 +56,7 @@ class DataFolder:
         """The PostgreSQL cluster's folder."""
         try:
             return Path(self.cluster_elsewhere.read_text().strip())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return self.root / "postgres"
 
     @property

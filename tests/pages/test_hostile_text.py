@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -137,10 +136,8 @@ def test_a_hundred_thousand_lines_are_shown_whole(
 ) -> None:
     gate = house.ask(reasoning=reasoning)
     browser = browser_of("alice")
-    began = time.monotonic()
     page = browser.get(path(gate))
     assert page.status == 200
-    assert time.monotonic() - began < 20
     if reasoning.startswith("x"):
         assert page.html.count("x\n") == 100_000
     elif reasoning.startswith("\n"):
