@@ -286,6 +286,7 @@ GUARDS: tuple[Guard, ...] = (
         (
             f"{ROWS}::test_each_entry_is_chained_to_the_one_before_it_under_a_key_outside_the_database",
         ),
+        red="Damaged",  # a run whose history does not verify is not resumed
     ),
     # 6. One of each; what is suspended says what it waits for.
     Guard(

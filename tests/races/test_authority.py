@@ -78,12 +78,16 @@ def test_a_withdrawal_answers_only_after_the_intents_that_saw_the_older_authorit
 @pytest.mark.parametrize("way", WAYS)
 def test_a_freeze_lists_the_intents_that_had_not_seen_it(house, crew, way):
     _, step, intend = make(house, way)
+    called = Pause()
+    house.behaviour["t"] = lambda *_: called.here()
     with attempt_pending(crew, step):
         intent = waiting(crew, intend)
         freeze = waiting(crew, lambda: house.freeze()[1])
         assert not freeze.over
+    listed = set(freeze.result())
+    called.go_on()
     intent.result()
-    assert set(freeze.result()) == begun()
+    assert listed == begun()
     assert len(begun()) == 1
 
 
