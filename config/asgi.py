@@ -1,4 +1,5 @@
 import os
+from multiprocessing import parent_process
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
@@ -14,8 +15,8 @@ from config.front.bridge import Bridge  # noqa: E402
 from config.front.changes import Changes  # noqa: E402
 from config.supervisor.processes import die_with_parent  # noqa: E402
 
-if "ABEYANCE_SUPERVISED" in os.environ:
-    die_with_parent()
+if "ABEYANCE_SUPERVISED" in os.environ and (starter := parent_process()) and starter.pid:
+    die_with_parent(starter.pid)
 
 application = Front(
     Bridge(wsgi, settings.ABEYANCE_WEB_THREADS),

@@ -46,6 +46,9 @@ class Hints(Celery):
             raise
 
 
+# The pool is forked from the process that reads this, and is to know it.
+_WORKER = os.getpid()
+
 app = Hints("abeyance")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -61,4 +64,4 @@ def die_with_worker(**_: object) -> None:
     """Leave no pool process behind when the worker is killed outright."""
     from config.supervisor.processes import die_with_parent  # noqa: PLC0415 - needs Linux
 
-    die_with_parent()
+    die_with_parent(_WORKER)

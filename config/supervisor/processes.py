@@ -5,8 +5,9 @@ import os
 import pwd
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -14,9 +15,15 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(death_signal: int = signal.SIGKILL) -> None:
-    """Have the kernel send this process the signal once its parent is gone (Linux)."""
+def die_with_parent(parent: int, death_signal: int = signal.SIGKILL) -> None:
+    """Have the kernel send this process the signal once its parent is gone (Linux).
+
+    `parent` is the process that started it. Where that is gone already the kernel would never say
+    so, and this process ends here.
+    """
     _libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 @dataclass(frozen=True)
@@ -63,14 +70,5 @@ class Program:
             group=account.gid if switch else None,
             extra_groups=[] if switch else None,
             # The caller has one thread, so nothing can hold a lock across the fork.
-            preexec_fn=_tether(os.getpid(), self.death_signal),  # noqa: PLW1509
+            preexec_fn=partial(die_with_parent, os.getpid(), self.death_signal),  # noqa: PLW1509
         )
-
-
-def _tether(parent: int, death_signal: int) -> Callable[[], None]:
-    def in_child() -> None:
-        die_with_parent(death_signal)
-        if os.getppid() != parent:  # it died before the kernel was told
-            os._exit(1)
-
-    return in_child
