@@ -16,15 +16,10 @@ from uuid import UUID
 from django.db import connection
 
 from approvals.errors import NotAnApprover, OwnRequest
-from config.errors import Problem
 from tenants.scope import current_tenant_id
 
 PERMISSION = "decide_tool"
 Refusal = Literal["not-an-approver", "own-request"]
-_PROBLEMS: dict[str, type[Problem]] = {
-    NotAnApprover.code: NotAnApprover,
-    OwnRequest.code: OwnRequest,
-}
 
 
 class RunFor(Protocol):
@@ -67,12 +62,6 @@ _REFUSALS = f"""SELECT asked.id, {
     refusal_sql(user="asked.id", tool="%(tool)s", agent="%(agent)s", requester="%(requester)s")
 } FROM unnest(%(users)s::uuid[]) AS asked(id)"""  # noqa: S608
 
-_CANDIDATES = f"""SELECT asked.id FROM (
-    SELECT DISTINCT user_id AS id FROM tenants_membership WHERE active
-) asked WHERE {
-    refusal_sql(user="asked.id", tool="%(tool)s", agent="%(agent)s", requester="%(requester)s")
-} IS NULL ORDER BY asked.id"""  # noqa: S608
-
 
 def refusals(users: Iterable[UUID], tool_id: UUID, run: RunFor) -> dict[UUID, Refusal | None]:
     """Return for each person why they may not decide the tool's gates in ``run``; None: they may.
@@ -83,24 +72,6 @@ def refusals(users: Iterable[UUID], tool_id: UUID, run: RunFor) -> dict[UUID, Re
     with connection.cursor() as cursor:
         cursor.execute(_REFUSALS, {"users": list(users), **_parameters(tool_id, run)})
         return dict(cursor.fetchall())
-
-
-def may_decide(user_id: UUID, tool_id: UUID, run: RunFor) -> Refusal | None:
-    """Return why the person may not decide the tool's gates in ``run``; None where they may."""
-    return refusals([user_id], tool_id, run)[user_id]
-
-
-def check_may_decide(user_id: UUID, tool_id: UUID, run: RunFor) -> None:
-    """Raise NotAnApprover or OwnRequest where the person may not decide."""
-    if refusal := may_decide(user_id, tool_id, run):
-        raise _PROBLEMS[refusal]
-
-
-def deciders_of(tool_id: UUID, run: RunFor) -> list[UUID]:
-    """Return everybody who may decide the tool's gates in ``run``."""
-    with connection.cursor() as cursor:
-        cursor.execute(_CANDIDATES, _parameters(tool_id, run))
-        return [row[0] for row in cursor.fetchall()]
 
 
 def may_decide_any(user_id: UUID, tool_ids: Iterable[UUID], run: RunFor) -> bool:

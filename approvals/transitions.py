@@ -20,7 +20,7 @@ from approvals.models import (
     Pattern,
 )
 from approvals.snapshots import Asked
-from interrupts import catalogue, content, effects
+from interrupts import catalogue, content
 from interrupts.authorizer import Judgement
 from interrupts.digests import step_digest
 from interrupts.errors import IllegalMove
@@ -63,7 +63,7 @@ def open_gate(
     """
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
     previous = selectors.previous_steps(step, snapshots.MAX_PREVIOUS)
-    offers = _offers(step, version)
+    offers = catalogue.offers(version, step.tool_name)
     gate = Gate(
         id=gate_id,
         run=work.run,
@@ -115,16 +115,6 @@ def check_decidable(work: Work, gate: Gate) -> None:
     work.note("gate.undecidable" if nobody else "gate.decidable", gate=gate.pk, step=gate.step_id)
     if nobody:
         deciders.tell_admins(gate.pk, work.now)
-
-
-def _offers(step: Step, version: ToolVersion) -> effects.Offers:
-    return effects.offers_of(
-        version.executor,
-        tool=step.tool_name,
-        preview=version.preview,
-        reconcile=version.reconcile,
-        compensate=version.compensate,
-    )
 
 
 def asked_about(gate: Gate, arguments: Any) -> Asked:

@@ -63,6 +63,17 @@ def effect(tenant: UUID, version_id: UUID, authority_version: int) -> effects.Ef
     )
 
 
+def offers(found: ToolVersion, tool: str) -> effects.Offers:
+    """Tell what the version of the tool of that name offers."""
+    return effects.offers_of(
+        found.executor,
+        tool=tool,
+        preview=found.preview,
+        reconcile=found.reconcile,
+        compensate=found.compensate,
+    )
+
+
 def authority_now() -> int:
     """Read the tenant's authority version, for what is done outside a lock."""
     return Tenant.objects.values_list("authority_version", flat=True).get(pk=current_tenant_id())

@@ -14,14 +14,13 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
-from config import jsontext
 from config.stopping import is_stopping
 from interrupts import catalogue, content, hot, queue
 from interrupts.digests import step_digest
 from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
 from interrupts.hot import Advanced, Done, Start
-from interrupts.models import Outcome, Source
+from interrupts.models import Outcome
 from interrupts.services import attempts, finding, looking, starting
 from interrupts.transitions.receipts import Seen
 from tenants.ids import uuid7
@@ -196,19 +195,7 @@ def _arguments(turn: _Turn, start: Start) -> bytes | None:
 
 def _finished(turn: _Turn, start: Start, attempt: UUID, observed: Observed) -> _Finished:
     version = catalogue.version(turn.tenant, start.tool_version)
-    succeeded = observed.outcome == Saw.SUCCEEDED
-    seen = Seen(
-        outcome=Outcome(observed.outcome.value),
-        source=Source.EXECUTOR,
-        by=f"worker:{turn.worker}",
-        result=jsontext.canonical(observed.result) if succeeded else None,
-        external_id=observed.external_id,
-        cost=observed.cost,
-        error=observed.error,
-        retry_after=observed.retry_after,
-        sensitive=bool(version.sensitive),
-        on_failure=version.on_failure,
-    )
+    seen = Seen.by_worker(observed, turn.worker, version)
     done = Done(
         step=start.step,
         attempt=attempt,

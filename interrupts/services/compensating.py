@@ -128,18 +128,7 @@ def _begin(work: Work, step_id: UUID, worker: str) -> tuple[Step, Attempt, Attem
     step.undo_tries += 1
     step.due_at = work.now + timedelta(seconds=step.timeout_seconds) + LOST_HINT
     step.save(update_fields=["status", "fence", "undo_tries", "due_at"])
-    attempt = Attempt.objects.create(
-        step=step,
-        run=work.run,
-        fence=step.fence,
-        epoch=work.run.epoch,
-        worker=worker,
-        compensation=True,
-        started_at=work.now,
-        lease_seconds=step.timeout_seconds + MARGIN_SECONDS,
-        lease_expires_at=work.now + timedelta(seconds=step.timeout_seconds + MARGIN_SECONDS),
-    )
-    work.due(attempt.lease_expires_at)
+    attempt = starting.lease(work, step, worker=worker, margin=MARGIN_SECONDS, compensation=True)
     work.note("compensation.started", step=step.pk, attempt=attempt.pk, tries=step.undo_tries)
     return step, attempt, first
 

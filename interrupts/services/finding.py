@@ -207,19 +207,7 @@ def _send_again(step: Step, worker: str) -> None:
     version = finding.version_of(step)
     effect = catalogue.effect(current_tenant_id(), version.pk, catalogue.authority_now())
     observed = effect.execute(call_of(step, attempt))
-    succeeded = observed.outcome == "succeeded"
-    seen = Seen(
-        outcome=Outcome(observed.outcome.value),
-        source=Source.EXECUTOR,
-        by=f"worker:{worker}",
-        result=jsontext.canonical(observed.result) if succeeded else None,
-        external_id=observed.external_id,
-        cost=observed.cost,
-        error=observed.error,
-        retry_after=observed.retry_after,
-        sensitive=bool(version.sensitive),
-        on_failure=version.on_failure,
-    )
+    seen = Seen.by_worker(observed, worker, version)
     facts.record_seen(attempt.run_id, step.pk, attempt.pk, seen, SYSTEM)
 
 

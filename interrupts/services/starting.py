@@ -112,18 +112,28 @@ def start(work: Work, step: Step, arguments: bytes, *, worker: str, margin: floa
     step.attempts += 1
     step.due_at = None
     step.save(update_fields=["status", "fence", "attempts", "due_at"])
+    attempt = lease(work, step, worker=worker, margin=margin)
+    work.note(
+        "attempt.started", attempt=attempt.pk, step=step.pk, fence=attempt.fence, worker=worker
+    )
+    return attempt
+
+
+def lease(
+    work: Work, step: Step, *, worker: str, margin: float, compensation: bool = False
+) -> Attempt:
+    """Make the attempt of the step's newest fence, leased for its timeout and the margin."""
+    seconds = step.timeout_seconds + margin
     attempt = Attempt.objects.create(
         step=step,
         run=work.run,
         fence=step.fence,
         epoch=work.run.epoch,
         worker=worker,
+        compensation=compensation,
         started_at=work.now,
-        lease_seconds=step.timeout_seconds + margin,
-        lease_expires_at=work.now + timedelta(seconds=step.timeout_seconds + margin),
+        lease_seconds=seconds,
+        lease_expires_at=work.now + timedelta(seconds=seconds),
     )
     work.due(attempt.lease_expires_at)
-    work.note(
-        "attempt.started", attempt=attempt.pk, step=step.pk, fence=attempt.fence, worker=worker
-    )
     return attempt

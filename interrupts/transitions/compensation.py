@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from interrupts.effects import offers_of
+from interrupts import catalogue
 from interrupts.models import (
     Attempt,
     Effect,
@@ -40,14 +40,7 @@ def can_be_undone(step: Step) -> bool:
     """
     if step.effect == Effect.READ or not step.attempts or step.status != StepStatus.SUCCEEDED:
         return False
-    version = version_of(step)
-    return offers_of(
-        version.executor,
-        tool=step.tool_name,
-        preview=version.preview,
-        reconcile=version.reconcile,
-        compensate=version.compensate,
-    ).compensate
+    return catalogue.offers(version_of(step), step.tool_name).compensate
 
 
 def want(work: Work, step: Step) -> None:

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 
 from interrupts import catalogue
-from interrupts.effects import offers_of
 from interrupts.models import Attempt, Effect, Executor, Step, ToolVersion
 from interrupts.work import Work
 
@@ -26,21 +25,11 @@ def how(step: Step) -> How | None:
     is sent the same call again. Any other goes straight to a person.
     """
     version = version_of(step)
-    if _can_be_asked(step, version):
+    if catalogue.offers(version, step.tool_name).reconcile:
         return "ask"
     if version.effect == Effect.IDEMPOTENT and step.executor != Executor.AGENT:
         return "resend"
     return None
-
-
-def _can_be_asked(step: Step, version: ToolVersion) -> bool:
-    return offers_of(
-        version.executor,
-        tool=step.tool_name,
-        preview=version.preview,
-        reconcile=version.reconcile,
-        compensate=version.compensate,
-    ).reconcile
 
 
 def _said(step: Step, name: str, default: float) -> float:

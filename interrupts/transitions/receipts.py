@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Self
 
+from config import jsontext
 from interrupts import content
-from interrupts.models import Attempt, Outcome, Receipt, Source, Step
+from interrupts.effects import Observed
+from interrupts.models import Attempt, Outcome, Receipt, Source, Step, ToolVersion
 from interrupts.work import Work
 
 FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 1.0, 30.0
@@ -29,6 +32,24 @@ class Seen:
     sensitive: bool = False
     on_failure: str = "tell"
     for_good: bool = False  # not performed, and not to be sent again
+
+    @classmethod
+    def by_worker(cls, observed: Observed, worker: str, version: ToolVersion) -> Self:
+        """What a worker saw of a call of this version of a tool."""
+        outcome = Outcome(observed.outcome.value)
+        succeeded = outcome == Outcome.SUCCEEDED
+        return cls(
+            outcome=outcome,
+            source=Source.EXECUTOR,
+            by=f"worker:{worker}",
+            result=jsontext.canonical(observed.result) if succeeded else None,
+            external_id=observed.external_id,
+            cost=observed.cost,
+            error=observed.error,
+            retry_after=observed.retry_after,
+            sensitive=bool(version.sensitive),
+            on_failure=version.on_failure,
+        )
 
 
 def write_receipt(

@@ -23,7 +23,6 @@ from tenants.journal import SYSTEM
 # What a cancel leaves open: facts that people still have to find out.
 RECOVERIES = (Reason.OUTCOME_UNKNOWN, Reason.EFFECT_FAILED)
 LIMITS = ("steps", "cost", "seconds", "tokens")
-FIRST_LOOK_SECONDS = 5
 
 
 def end(work: Work, status: RunStatus) -> None:

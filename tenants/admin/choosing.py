@@ -7,36 +7,27 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
-from django.views import View
 from django.views.decorators.cache import never_cache
 
 from tenants.admin.standing import MOST_LISTED, choices_of, choose
 from tenants.journal import Actor
 from tenants.models import Tenant, User
 from tenants.services.organisations import make_tenant
-from tenants.views.page import local_path, see_other, to_sign_in, with_next
-from tenants.views.visits import NotSignedIn, person_of
+from tenants.views.page import SignedInView, local_path, see_other, with_next
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
 _LONGEST_NAME: Final = 200
 
 
 @method_decorator(never_cache, name="dispatch")
-class ChoiceView(View):
+class ChoiceView(SignedInView):
     """The tenants that a person may administer; a POST chooses one, or makes one."""
 
     http_method_names = ["get", "head", "post"]
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        try:
-            self.person = person_of(request)
-        except NotSignedIn:
-            return to_sign_in(request)
-        return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return self._page(request)

@@ -16,7 +16,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import View
 
 from config.errors import MethodNotAllowed, NotFound, Problem
-from tenants.views.visits import NoTenantChosen, NotSignedIn, Visit, visiting
+from tenants.models import User
+from tenants.views.visits import NoTenantChosen, NotSignedIn, Visit, person_of, visiting
 
 MAX_NEXT: Final = 500
 
@@ -41,6 +42,19 @@ WORDS: Final[Mapping[str, Words]] = {
         "This changed while you were reading", "Look at it as it is now, and decide again."
     ),
 }
+
+
+class SignedInView(View):
+    """A page for whoever is signed in, in whatever tenant or none: ``person``."""
+
+    person: User
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            self.person = person_of(request)
+        except NotSignedIn:
+            return to_sign_in(request)
+        return super().dispatch(request, *args, **kwargs)
 
 
 class PageView(View):

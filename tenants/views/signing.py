@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import login, logout
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -20,8 +20,7 @@ from tenants.api.auth import SESSION_TENANT
 from tenants.errors import WrongCredentials
 from tenants.services import signing_in
 from tenants.services.signing_in import Place
-from tenants.views.page import local_path, see_other, to_sign_in, with_next
-from tenants.views.visits import NotSignedIn, person_of
+from tenants.views.page import SignedInView, local_path, see_other, with_next
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -69,15 +68,8 @@ class SignInView(View):
 
 
 @method_decorator(never_cache, name="dispatch")
-class TenantView(View):
+class TenantView(SignedInView):
     """Which of their tenants a person works in."""
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        try:
-            self.person = person_of(request)
-        except NotSignedIn:
-            return to_sign_in(request)
-        return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest) -> HttpResponse:
         places = signing_in.places_of(self.person.pk)
