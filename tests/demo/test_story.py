@@ -20,6 +20,7 @@ from tests.demo.people import deciding
 from tests.live import Live, eventually, live
 
 pytestmark = pytest.mark.slow
+NOAH = "noah.berg@customers.example"  # who asks for it in writing
 
 
 @pytest.fixture
@@ -47,6 +48,7 @@ def test_forty_requests_are_worked_once_though_the_agent_is_stopped_in_the_middl
     service: Service,
 ) -> None:
     before = len(service.far_end.entries())
+    written = letters(service.mail, NOAH)  # by another round of the demo, in another test
     first = demo(live())
     read_until(first, "wait for you at")
     first.send_signal(signal.SIGINT)
@@ -69,7 +71,7 @@ def test_forty_requests_are_worked_once_though_the_agent_is_stopped_in_the_middl
     assert sum(one["tool"] == "notes.add" for one in effects) == 40
     assert not [one for one in effects if one["tool"] == "db.drop_table"]
     assert len({one["key"] for one in effects}) == len(effects)
-    assert letters(service.mail, "noah.berg@customers.example") == 1
+    assert letters(service.mail, NOAH) - written == 1
 
 
 def refunds(effects: list[dict[str, Any]]) -> list[dict[str, Any]]:
