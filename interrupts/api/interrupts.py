@@ -12,8 +12,9 @@ from interrupts.api import bodies, rendering, shapes
 from interrupts.api.access import agent_of, may_see
 from interrupts.api.runs import NOT_YOUR_RUN
 from interrupts.models import InFlight, Interrupt, InterruptStatus, Reason, Run
-from interrupts.services import holds as services
-from interrupts.services.holds import UNSET, Asked
+from interrupts.services import holds, responses
+from interrupts.services.holds import Asked
+from interrupts.services.responses import UNSET
 from tenants.api.answers import REPLAYED, answer, etag
 from tenants.api.body import ID
 from tenants.api.checks import Schema
@@ -75,7 +76,7 @@ class OpenInterruptView(TenantView):
         body["reason"] = Reason(body["reason"])
         body["in_flight"] = InFlight(body.get("in_flight", InFlight.FINISH))
         try:
-            row, is_new = services.open_interrupt(
+            row, is_new = holds.open_interrupt(
                 call.principal, pk, asked=Asked(**body), session=session, if_match=call.if_match
             )
         except Forbidden:
@@ -145,7 +146,7 @@ class ResponseView(TenantView):
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:
         body = call.body
-        row, is_replay = services.respond(
+        row, is_replay = responses.respond(
             call.principal,
             pk,
             checkpoint=UUID(body["checkpoint"]),

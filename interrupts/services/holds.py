@@ -1,43 +1,24 @@
-"""Interrupts opened on request, and the responses that resolve them."""
+"""Interrupts opened on request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
-from config import jsontext
 from config.errors import AgentsOnly, InvalidBody, PeopleOnly, faults
-from interrupts import verification
 from interrupts.errors import (
-    AlreadyResolved,
-    Damaged,
-    DecideTheGate,
     MayNot,
-    StaleCheckpoint,
 )
 from interrupts.models import (
-    Checkpoint,
-    Executor,
-    Guidance,
     InFlight,
     Interrupt,
-    InterruptStatus,
-    Outcome,
     Reason,
     Resolution,
     ResponseKind,
-    Source,
-    Step,
-    StepStatus,
 )
-from interrupts.schemas import check_response_schema, validate_value
-from interrupts.services import attempts as findings
-from interrupts.services import finding
-from interrupts.services import steps as proposing
+from interrupts.schemas import check_response_schema
 from interrupts.services.acting import (
     OPERATORS,
     as_agent,
@@ -46,15 +27,11 @@ from interrupts.services.acting import (
     not_ended,
     role_now,
 )
-from interrupts.transitions import checkpoints, compensation, holds, runs, steps, wording
-from interrupts.transitions.attempts import recovery_hold
-from interrupts.transitions.finding import how, on_offer, recovery_schema, settle_after
+from interrupts.transitions import holds, wording
 from interrupts.work import Work
 from tenants.conditions import ANY_VERSION, IfMatch
-from tenants.models import Role
 from tenants.principal import Principal
 
-UNSET: Final = object()
 QUESTIONS = {
     Reason.OPERATOR_STOP: wording.OPERATOR_STOP,
     Reason.AGENT_REQUESTED: wording.AGENT_REQUESTED,
@@ -149,297 +126,3 @@ def _hold(work: Work, asked: Asked, question: str) -> holds.Hold:
         on_expiry=(asked.on_expiry or "cancel") if expires_at else None,
         note=asked.note,
     )
-
-
-def respond(
-    principal: Principal,
-    interrupt_id: UUID,
-    *,
-    checkpoint: UUID,
-    resolution: str,
-    value: Any = UNSET,
-    note: str | None = None,
-    if_match: IfMatch = ANY_VERSION,
-) -> tuple[Interrupt, bool]:
-    """Answer an interrupt; the same response again is the first one (True: replayed).
-
-    Raises MayNot, StaleCheckpoint, AlreadyResolved, DecideTheGate, InvalidBody, Damaged.
-    """
-    run_id = Interrupt.objects.values_list("run_id", flat=True).get(pk=interrupt_id)
-    with as_person(principal, run_id) as work:
-        interrupt = Interrupt.objects.get(pk=interrupt_id)
-        response = {
-            "checkpoint": str(checkpoint),
-            "resolution": resolution,
-            "value": None if value is UNSET else value,
-            "note": note,
-        }
-        _may_respond(principal, work, interrupt, resolution)
-        if interrupt.status == InterruptStatus.RESOLVED:
-            work.state_unchanged()
-            return _replay(interrupt, response), True
-        if_match.check(work.run.state_version)
-        if interrupt.checkpoint != checkpoint:
-            raise StaleCheckpoint
-        _allowed(interrupt, resolution)
-        _verify(work, interrupt)
-        answer = ANSWERS[Resolution(resolution)]
-        answer(_Answer(principal, work, interrupt, response, value))
-        interrupt.refresh_from_db()
-    return interrupt, False
-
-
-def _replay(interrupt: Interrupt, response: dict[str, Any]) -> Interrupt:
-    first = interrupt.response
-    if first is None or jsontext.canonical(first) != jsontext.canonical(response):
-        raise AlreadyResolved(f"It was resolved with {interrupt.resolution}.")
-    return interrupt
-
-
-def _may_respond(principal: Principal, work: Work, interrupt: Interrupt, resolution: str) -> None:
-    """Authority is checked under the lock: docs/glossary.md, "Who may"."""
-    role = role_now(principal)
-    if role == Role.VIEWER:
-        raise MayNot("A viewer only looks.")
-    if role in OPERATORS:
-        return
-    requester = work.run.requested_by_id == principal.id
-    if interrupt.kind == ResponseKind.INPUT and requester and resolution != Resolution.CANCEL:
-        return
-    if resolution == Resolution.REVISE and may_stop(principal, work.run):
-        return
-    raise MayNot("This person may not answer so.")
-
-
-def _allowed(interrupt: Interrupt, resolution: str) -> None:
-    if resolution not in [one["resolution"] for one in interrupt.allowed]:
-        raise InvalidBody.at("/resolution", "is not among the allowed resolutions")
-    if interrupt.gate is not None and resolution == Resolution.RESUME:
-        raise DecideTheGate
-
-
-def _verify(work: Work, interrupt: Interrupt) -> None:
-    """What a run is resumed from must be what happened and what was checkpointed."""
-    verification.check_history(work.run)
-    checkpoint = Checkpoint.objects.get(pk=interrupt.checkpoint)
-    if checkpoints.digest_of(checkpoint) != checkpoint.digest:
-        raise Damaged("The checkpoint is not what was taken.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    principal: Principal
-    work: Work
-    interrupt: Interrupt
-    response: dict[str, Any]
-    value: Any
-
-    def resolve(self, resolution: Resolution) -> None:
-        holds.resolve(
-            self.work,
-            self.interrupt,
-            resolution,
-            by=self.principal.actor,
-            response=self.response,
-        )
-
-
-def _cancel(answer: _Answer) -> None:
-    if role_now(answer.principal) not in OPERATORS:
-        raise MayNot("Operators and admins cancel.")
-    answer.work.ending = True
-    answer.resolve(Resolution.CANCEL)
-    if not answer.work.run.ended and answer.work.run.status != "cancelling":
-        runs.cancel(answer.work, note=answer.response["note"])
-    _ask_anew(answer)
-    answer.work.due(answer.work.now)
-
-
-def _ask_anew(answer: _Answer) -> None:
-    """An outcome that nobody knows is still to be found out before the run can end."""
-    if answer.interrupt.reason != Reason.OUTCOME_UNKNOWN:
-        return
-    step = Step.objects.get(pk=str(answer.interrupt.step))
-    if step.status == StepStatus.UNKNOWN:
-        holds.open_holds(answer.work, recovery_hold(answer.work, step, step.error))
-
-
-def _resume(answer: _Answer) -> None:
-    RESUMES[ResponseKind(answer.interrupt.kind)](answer)
-
-
-def _release(answer: _Answer) -> None:
-    if answer.value is not UNSET and answer.value is not None:
-        raise InvalidBody.at("/value", "a release takes no value")
-    answer.resolve(Resolution.RESUME)
-
-
-def _input(answer: _Answer) -> None:
-    if answer.value is UNSET:
-        raise InvalidBody.at("/value", "is missing")
-    _check_value(answer)
-    answer.resolve(Resolution.RESUME)
-
-
-def _check_value(answer: _Answer) -> None:
-    schema = answer.interrupt.schema
-    if schema is not None and (wrong := validate_value(schema, answer.value)):
-        raise InvalidBody("The value breaks the schema.", errors=faults(wrong, "/value"))
-
-
-def _extend(answer: _Answer) -> None:
-    """Raise the limits to those named; what waited for the budget is judged again."""
-    if answer.value is UNSET:
-        raise InvalidBody.at("/value", "is missing")
-    _check_value(answer)
-    used = runs.usage(answer.work.run)
-    for name, limit in answer.value.items():
-        if Decimal(str(limit)) < used[name]:
-            raise InvalidBody.at(f"/value/{name}", f"{used[name].normalize():f} is used already")
-    work = answer.work
-    work.run.budget = {**work.run.budget, **answer.value}
-    work.note("budget.extended", limits={k: str(v) for k, v in answer.value.items()})
-    # Judged before the answer counts: what is asked or still over then holds the run.
-    work.ending = True
-    answer.resolve(Resolution.RESUME)
-    work.ending = False
-    if still := runs.over_budget(work.run):
-        holds.open_holds(work, runs.budget_hold(work.run, still))
-    proposing.rejudge(work, proposing.held(work, "budget"))
-    if work.run.open_interrupts == 0:
-        holds.resume(work)
-
-
-def _recover(answer: _Answer) -> None:
-    """Settle an unknown step by what a person found out."""
-    if answer.value is UNSET:
-        raise InvalidBody.at("/value", "is missing")
-    work, value = answer.work, answer.value
-    step = Step.objects.get(pk=str(answer.interrupt.step))
-    if step.status != StepStatus.UNKNOWN:
-        raise AlreadyResolved("The step's outcome is not unknown.")
-    # What is offered depends on the time: a key is honoured for so long.
-    answer.interrupt.schema = recovery_schema(on_offer(work, step))
-    _check_value(answer)
-    if value["outcome"] == "check_again":
-        work.note("reconciliation.requested", step=step.pk, by=answer.principal.actor.as_json)
-        finding.check_again(work, step)
-        return
-    if value["outcome"] == "unresolvable":
-        work.ending = True
-        answer.resolve(Resolution.RESUME)
-        work.note("step.unresolvable", step=step.pk)
-        runs.fail_for_good(work, note="an outcome could not be found out")
-        return
-    if value["outcome"] == "not_performed":
-        _wait_till_it_has_landed(step)
-        step.ask_first = how(step) == "ask"
-    # Resolved by the person first: the finding closes no interrupt of its own then.
-    work.ending = True
-    answer.resolve(Resolution.RESUME)
-    work.ending = False
-    findings.found_out(
-        work,
-        step,
-        outcome=_FOUND[value["outcome"]],
-        for_good=value["outcome"] == "skip",
-        source=Source.PERSON,
-        by=answer.principal.actor,
-        evidence=value["evidence"],
-        result=value.get("result"),
-        external_id=value.get("external_id"),
-    )
-    if work.run.open_interrupts == 0 and work.run.status == "suspended":
-        holds.resume(work)
-
-
-_FOUND = {
-    "performed": Outcome.SUCCEEDED,
-    "not_performed": Outcome.NOT_PERFORMED,
-    "skip": Outcome.NOT_PERFORMED,
-}
-
-
-def _wait_till_it_has_landed(step: Step) -> None:
-    """A person's "not performed" shortens no wait: the call may still land.
-
-    What an agent runs itself is not sent: it is the agent that begins it again.
-    """
-    if step.executor == Executor.AGENT:
-        return
-    if step.unknown_at is not None:
-        step.due_at = step.unknown_at + settle_after(step)
-
-
-def _revise(answer: _Answer) -> None:
-    """The mid-task correction: withdraw the named steps, tell the agent, go on."""
-    if answer.interrupt.reason not in (Reason.OPERATOR_STOP, *INPUTS):
-        raise InvalidBody.at("/resolution", "open a stop to revise the run")
-    guidance, withdraw = _revision(answer.value)
-    work = answer.work
-    found = {step.pk: step for step in Step.objects.filter(run=work.run, pk__in=withdraw)}
-    for index, pk in enumerate(withdraw):
-        step = found.get(pk)
-        if step is None:
-            raise InvalidBody.at(f"/value/withdraw/{index}", "is no step of this run")
-        if step.status not in (StepStatus.PROPOSED, StepStatus.WAITING, StepStatus.READY):
-            raise InvalidBody.at(f"/value/withdraw/{index}", f"is {step.status} already")
-    told = Guidance.objects.create(
-        run=work.run, text=guidance, by_id=answer.principal.id, at=work.now
-    )
-    work.note("run.revised", guidance=told.pk, withdrawn=[str(pk) for pk in withdraw])
-    for step in sorted(found.values(), key=lambda step: step.position):
-        steps.withdraw(work, step, StepStatus.REVISED, guidance)
-    answer.resolve(Resolution.REVISE)
-
-
-def _revision(value: Any) -> tuple[str, list[UUID]]:
-    if wrong := validate_value(REVISION_SCHEMA, None if value is UNSET else value):
-        raise InvalidBody("The value is no revision.", errors=faults(wrong, "/value"))
-    try:
-        withdraw = [UUID(one) for one in value.get("withdraw", [])]
-    except ValueError:
-        raise InvalidBody.at("/value/withdraw", "are no ids") from None
-    return value["guidance"], list(dict.fromkeys(withdraw))
-
-
-REVISION_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["guidance"],
-    "additionalProperties": False,
-    "properties": {
-        "guidance": {"type": "string", "minLength": 1, "maxLength": 20000},
-        "withdraw": {"type": "array", "items": {"type": "string"}, "maxItems": 1000},
-    },
-}
-
-RESUMES: dict[ResponseKind, Callable[[_Answer], None]] = {
-    ResponseKind.RELEASE: _release,
-    ResponseKind.INPUT: _input,
-    ResponseKind.RECOVERY: _recover,
-    ResponseKind.EXTENSION: _extend,
-}
-
-
-def _after_refusal(answer: _Answer) -> None:
-    """A refused compensation: tried again, or left as it is."""
-    if answer.value is UNSET:
-        raise InvalidBody.at("/value", "is missing")
-    _check_value(answer)
-    step = Step.objects.get(pk=str(answer.interrupt.step))
-    answer.resolve(Resolution.COMPENSATE)
-    if step.status != StepStatus.COMPENSATING:
-        return
-    if answer.value["action"] == compensation.TRY_AGAIN:
-        compensation.try_again(answer.work, step)
-    else:
-        compensation.leave(answer.work, step)
-        runs.finish_cancel(answer.work)
-
-
-ANSWERS: dict[Resolution, Callable[[_Answer], None]] = {
-    Resolution.COMPENSATE: _after_refusal,
-    Resolution.RESUME: _resume,
-    Resolution.REVISE: _revise,
-    Resolution.CANCEL: _cancel,
-}

@@ -15,7 +15,7 @@ from config import jsontext
 from config.errors import InvalidBody, Problem
 from interrupts.errors import AlreadyResolved
 from interrupts.models import InFlight, Interrupt, Reason, Resolution, Step
-from interrupts.services import compensating, forks, holds, runs
+from interrupts.services import compensating, forks, holds, responses, runs
 from interrupts.services.holds import Asked
 from interrupts.views import answers, fields, telling
 from interrupts.views.runs import Refused, RunPages, run_of_interrupt, run_page, run_url
@@ -109,7 +109,7 @@ class AnswerView(RunPages):
         row = Interrupt.objects.get(pk=pk)
         try:
             resolution = _resolution(typed.get("resolution", ""))
-            holds.respond(
+            responses.respond(
                 visit.principal,
                 pk,
                 checkpoint=_id(typed.get("checkpoint", "")),

@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from config.errors import InvalidBody
 from interrupts.models import Interrupt, Reason, Resolution, ResponseKind, RunStatus, Step
-from interrupts.services.holds import UNSET
+from interrupts.services.responses import UNSET
 from interrupts.transitions.compensation import LEAVE, TRY_AGAIN
 from interrupts.views import fields
 from interrupts.views.fields import Field

@@ -171,7 +171,7 @@ def test_an_allowed_call_takes_up_a_newer_version_of_its_tool(house):
 
 
 def test_what_waited_for_the_budget_is_a_call_of_the_version_in_force(house):
-    from interrupts.services.holds import respond
+    from interrupts.services.responses import respond
 
     house.tool("note.write", effect="idempotent", arguments={"type": "object"})
     house.policy(ALLOW)

@@ -27,7 +27,7 @@ from interrupts.models import (
     Tool,
     ToolVersion,
 )
-from interrupts.services import attempts, freezes, holds, looking, runs, starting, steps
+from interrupts.services import attempts, freezes, holds, looking, responses, runs, starting, steps
 from interrupts.services.holds import Asked
 from interrupts.transitions import holds as holding
 from interrupts.transitions import steps as moving
@@ -250,7 +250,7 @@ class House:
         self, interrupt: Interrupt, resolution: str = "resume", by: str = "olga", **more: Any
     ) -> Interrupt:
         given = {"checkpoint": interrupt.checkpoint, **more}
-        return holds.respond(self.people[by], interrupt.pk, resolution=resolution, **given)[0]
+        return responses.respond(self.people[by], interrupt.pk, resolution=resolution, **given)[0]
 
     def recover(self, step: Step, outcome: str, by: str = "olga", **more: Any) -> Interrupt:
         value = {"outcome": outcome, "evidence": "seen in the log", **more}

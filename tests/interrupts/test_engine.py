@@ -2,7 +2,7 @@ import pytest
 
 from interrupts import worker
 from interrupts.models import Attempt, Interrupt, Receipt, Run, Step
-from interrupts.services import holds, looking
+from interrupts.services import looking, responses
 from tenants.models import JournalEntry
 from tests.interrupts.house import fresh, kinds
 
@@ -74,7 +74,7 @@ def test_a_person_settles_an_unknown_outcome_and_the_run_goes_on(house):
     worker.work_run(run.pk, run.epoch)
     interrupt = Interrupt.objects.get(run=run)
 
-    holds.respond(
+    responses.respond(
         house.people["olga"],
         interrupt.pk,
         checkpoint=interrupt.checkpoint,

@@ -14,7 +14,7 @@ from interrupts.errors import (
     StaleCheckpoint,
 )
 from interrupts.models import Checkpoint, Interrupt
-from interrupts.services import checkpoints, holds
+from interrupts.services import checkpoints, responses
 from tenants.conditions import IfMatch
 from tenants.models import Membership
 from tests.database import rewrite
@@ -55,8 +55,8 @@ def test_the_same_response_is_the_first_one_again_whoever_repeats_it(house):
     run = house.run()
     asked = ask(house, run)
     given = {"checkpoint": asked.checkpoint, "resolution": "resume", "value": {"pick": "a"}}
-    first, replayed = holds.respond(house.people["olga"], asked.pk, **given, note="n")
-    again, was_replayed = holds.respond(house.people["ada"], asked.pk, **given, note="n")
+    first, replayed = responses.respond(house.people["olga"], asked.pk, **given, note="n")
+    again, was_replayed = responses.respond(house.people["ada"], asked.pk, **given, note="n")
     assert (replayed, was_replayed) == (False, True)
     assert again.resolved_by == first.resolved_by == house.people["olga"].actor.as_json
     assert kinds(run).count("interrupt.resolved") == 1
@@ -75,9 +75,9 @@ def test_the_same_response_is_the_first_one_again_whoever_repeats_it(house):
 def test_a_different_response_afterwards_is_a_conflict(house, other):
     asked = ask(house, house.run())
     given = {"checkpoint": asked.checkpoint, "resolution": "resume", "value": {"pick": "a"}}
-    holds.respond(house.people["olga"], asked.pk, **given)
+    responses.respond(house.people["olga"], asked.pk, **given)
     with refused(AlreadyResolved):
-        holds.respond(house.people["olga"], asked.pk, **{**given, **other})
+        responses.respond(house.people["olga"], asked.pk, **{**given, **other})
 
 
 def test_an_answer_to_what_the_service_resolved_is_a_conflict(house):

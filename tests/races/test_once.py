@@ -10,7 +10,7 @@ from django.db import connection
 from interrupts import worker
 from interrupts.errors import AlreadyClaimed, AlreadyResolved
 from interrupts.models import Attempt, Receipt, Step
-from interrupts.services import holds, runs
+from interrupts.services import responses, runs
 from tests.interrupts.history import assert_history_holds, assert_states_are_rebuilt
 from tests.interrupts.house import fresh, kinds
 
@@ -130,7 +130,7 @@ def test_the_same_response_many_times_at_once_is_one(house, at_once):
     stop = house.stop(run)
 
     def respond():
-        return holds.respond(
+        return responses.respond(
             house.people["olga"], stop.pk, checkpoint=stop.checkpoint, resolution="resume"
         )[1]
 
