@@ -18,12 +18,21 @@ from tenants.models import Group, Membership
 from tenants.services.groups import remove_groups, set_groups
 
 
+class People(AutocompleteSelectMultiple):
+    """A choice of people, each taken out by itself: what takes out all would stand in their list."""
+
+    def build_attrs(
+        self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return {**super().build_attrs(base_attrs, extra_attrs), "data-allow-clear": "false"}
+
+
 class GroupForm(NamedForm):
     name = name_field()
     members = forms.ModelMultipleChoiceField(
         Membership.unscoped.none(),
         required=False,
-        widget=AutocompleteSelectMultiple(OF_MEMBER, site),
+        widget=People(OF_MEMBER, site),
         help_text="Nobody puts themselves into a group; another admin does.",
     )
 

@@ -18,7 +18,9 @@ Open = Callable[..., Page]
 
 # Left out whole, so that their being skipped is one line; test_there_is_one.py says it.
 collect_ignore = (
-    [] if chromium.program() or chromium.is_required() else ["test_clicks.py", "test_pages.py"]
+    []
+    if chromium.program() or chromium.is_required()
+    else ["test_admin_pages.py", "test_clicks.py", "test_pages.py"]
 )
 
 

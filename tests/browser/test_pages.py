@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, StorageState
 
 from tests.browser import chromium
+from tests.browser.axe import faults, faults_everywhere
 from tests.browser.desk import Desk
 from tests.browser.places import Place, places
 
-RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # The browser itself says of these that their status is no 200.
 REFUSED: Final = {"sign-in-refused", "not-found"}
 NOT_GIVEN: Final = "Failed to load resource: the server responded with a status of 4"
-# Forms that are closed would go unseen; one name lets only one of them be open.
-OPEN_ALL: Final = """() => document.querySelectorAll("details").forEach(one => {
-  one.removeAttribute("name"); one.open = true; })"""
-TOO_WIDE: Final = """() => Math.max(0,
-  document.documentElement.scrollWidth - document.documentElement.clientWidth)"""
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +31,6 @@ def pages(
     yield [(one, people[one.who]) for one in found]
     for page in people.values():
         page.context.close()
-
-
-def faults(page: Page) -> list[str]:
-    """Return what axe finds, with where."""
-    found: dict[str, Any] = (
-        Axe().run(page, options={"runOnly": RULES, "resultTypes": ["violations"]}).response
-    )
-    return [
-        f"{one['id']}: {node['target']} {node['failureSummary']}"
-        for one in found["violations"]
-        for node in one["nodes"]
-    ]
 
 
 def test_no_page_has_a_fault_in_any_width_or_scheme(pages: list[tuple[Place, Page]]) -> None:
@@ -68,15 +50,7 @@ def test_no_page_has_a_fault_in_any_width_or_scheme(pages: list[tuple[Place, Pag
         told = [one for one in said if place.name not in REFUSED or NOT_GIVEN not in one]
         wrong += [f"{place.name}: {one}" for one in told]
         said.clear()
-        page.evaluate(OPEN_ALL)
-        for width, height in chromium.HEIGHTS.items():
-            page.set_viewport_size({"width": width, "height": height})
-            if over := page.evaluate(TOO_WIDE):
-                wrong.append(f"{place.name} {width}: {over} px too wide")
-            for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme)
-                wrong += [f"{place.name} {width} {scheme}: {one}" for one in faults(page)]
-        page.set_viewport_size({"width": 1360, "height": 900})
+        wrong += [f"{place.name} {one}" for one in faults_everywhere(page)]
         said.clear()
     assert not wrong, "\n".join(wrong)
 

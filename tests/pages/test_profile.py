@@ -79,3 +79,10 @@ def test_a_password_that_will_not_do_changes_nothing(
         value == "" for name, value in refused.form("/password").fields.items() if name in good
     )
     assert User.objects.get(username="alice").check_password(PASSWORD)
+
+
+@pytest.mark.parametrize(("who", "links"), [("ada", 2), ("alice", 0)])
+def test_who_administers_is_led_to_the_admin(
+    house: House, browser_of: Open, who: str, links: int
+) -> None:
+    assert browser_of(who).get("/profile").html.count('href="/admin/"') == links
