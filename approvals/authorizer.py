@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import UUID
 
-from approvals import authority, deciders, judging, selectors, transitions
+from approvals import authority, deciders, judging, owed, selectors, transitions
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
 from interrupts import catalogue
 from interrupts.authorizer import Judgement
@@ -77,8 +77,13 @@ class PolicyAuthorizer:
         then = gate.on_expiry or "reject"
         if gate.state not in OPEN_GATES or gate.expires_at is None or gate.expires_at > work.now:
             return False, then
+        owed.tell_of_expiry(gate, work.now)
         transitions.close(work, gate, GateState.EXPIRED, "nobody decided in time")
         return True, then
+
+    def tell_of_outcome(self, work: Work, step: Step) -> None:
+        """Have those told who approved the step, and where it is unknown those who settle it."""
+        owed.tell_of_outcome(work, step)
 
     def may_decide_any(self, user_id: UUID, run: Run) -> bool:
         """Say whether the person may decide a tool of one of the run's steps."""

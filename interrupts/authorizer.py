@@ -59,6 +59,9 @@ class Authorizer(Protocol):
     def expire_gate(self, work: Work, gate_id: UUID) -> tuple[bool, str]:
         """Say whether the gate has expired by ``work.now`` and what its expiry does; mark it."""
 
+    def tell_of_outcome(self, work: Work, step: Step) -> None:
+        """Have those told whom it concerns that an outcome is unknown, failed, or found out."""
+
     def may_decide_any(self, user_id: UUID, run: Run) -> bool:
         """Say whether the person may decide a tool of one of the run's steps."""
 

@@ -11,6 +11,10 @@ class NoticePreference(TenantOwned):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
     asked = models.BooleanField(default=True)  # when a decision waits for them
     reminders = models.BooleanField(default=True)  # when half of the time to decide has passed
+    votes = models.BooleanField(default=True)  # what others make of what they approved
+    expiries = models.BooleanField(default=True)  # when what waited for them has expired
+    outcomes = models.BooleanField(default=True)  # when what they approved failed or is unknown
+    recoveries = models.BooleanField(default=True)  # when they are to settle an unknown outcome
 
     class Meta:
         constraints = [

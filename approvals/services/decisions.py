@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from approvals import cases, deciders, hot, selectors, transitions
+from approvals import cases, deciders, hot, owed, selectors, transitions
 from approvals.cases import UNSET, BehindTime, Case, Wanted
 from approvals.errors import AlreadyDecided, AlreadyStarted, GatePreparing
 from approvals.models import OPEN_GATES, Decision, Gate, GateState, Verdict
@@ -162,6 +162,7 @@ def _decide(case: Case, if_match: IfMatch, answer: Render | None, renewed: str |
 
 def _record(case: Case) -> Decision:
     wanted, gate = case.wanted, case.gate
+    voters = [one.user_id for one in case.decisions if selectors.is_vote(one)]
     _forget_own_vote(case)
     edits = _take_up(case)
     value = None
@@ -194,6 +195,7 @@ def _record(case: Case) -> Decision:
         _approve(case, decision)
     else:
         _end(case, decision)
+    owed.tell_voters(decision, voters, case.work.now)
     return decision
 
 

@@ -89,6 +89,8 @@ def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
     _save(step)
     work.note("step.settled", **steps.told(step))
     steps.settled(work)
+    if not succeeded:
+        authorizer().tell_of_outcome(work, step)
     if succeeded and work.run.compensating:
         compensation.of_late_success(work, step)
 
@@ -139,6 +141,7 @@ def become_unknown(work: Work, step: Step, attempt: Attempt | None, why: str | N
     if not work.run.ended and not _is_being_found_out(work, step):
         # One that ended with this in flight starts nothing that could be held.
         holds.open_holds(work, recovery_hold(work, step, why))
+        authorizer().tell_of_outcome(work, step)
 
 
 def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None) -> None:
@@ -187,6 +190,7 @@ def _found_out(work: Work, step: Step) -> None:
     interrupt = holds.open_of(work).filter(step=step.pk, reason=Reason.OUTCOME_UNKNOWN).first()
     if interrupt is not None:
         holds.resolve(work, interrupt, Resolution.RESUME, by=SYSTEM)
+    authorizer().tell_of_outcome(work, step)
     steps.release_twins(work, step)
 
 
@@ -216,6 +220,7 @@ def _late_success(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
     for interrupt in holds.open_of(work).filter(step=step.pk):
         holds.resolve(work, interrupt, Resolution.RESUME, by=SYSTEM)
     if was_unknown:
+        authorizer().tell_of_outcome(work, step)
         steps.release_twins(work, step)
     runs.finish_cancel(work)
 

@@ -53,6 +53,7 @@ class FakeAuthorizer:
     opened: list[Any] = field(default_factory=list)
     closed: list[tuple[Any, str]] = field(default_factory=list)
     reasons: list[str | None] = field(default_factory=list)
+    told: list[tuple[Any, str]] = field(default_factory=list)
     expires_in: float | None = None
     asked: int = 0
     version: int = 1
@@ -81,6 +82,9 @@ class FakeAuthorizer:
 
     def expire_gate(self, work, gate_id):
         return self.expiries.get(gate_id, (True, "reject"))
+
+    def tell_of_outcome(self, work, step):
+        self.told.append((step.pk, step.status))
 
     def may_decide_any(self, user_id, run):
         return user_id in self.deciders

@@ -22,9 +22,9 @@ def stuck(house):
 def test_wishes_are_kept_for_the_person_alone(house):
     alice = Browser(house, "alice")
     page = alice.get("/notices")
-    assert page.count(" checked") == 2
-    assert alice.post("/notices", page, reminders="on") == "/notices?kept=1"
-    assert wishes_of(house.people["alice"].id) == Wishes(asked=False, reminders=True)
+    assert page.count(" checked") == 5
+    assert alice.post("/notices", page, reminders="on", outcomes="on") == "/notices?kept=1"
+    assert wishes_of(house.people["alice"].id) == Wishes(asked=False, votes=False, expiries=False)
     assert wishes_of(house.people["bob"].id) == Wishes()
     assert "Kept." in text_of(alice.get("/notices?kept=1"))
 
@@ -33,8 +33,16 @@ def test_looking_at_wishes_changes_nothing(house):
     set_wishes(house.people["alice"], Wishes(asked=False))
     alice = Browser(house, "alice")
     with nothing_changes():
-        assert alice.get("/notices").count(" checked") == 1
+        assert alice.get("/notices").count(" checked") == 4
         assert alice.client.post("/notices").status_code == 403
+
+
+def test_only_who_settles_is_offered_what_is_to_be_settled(house):
+    for who, offered in (("alice", 0), ("olga", 1), ("ada", 1)):
+        assert Browser(house, who).get("/notices").count('name="recoveries"') == offered
+    alice = Browser(house, "alice")
+    alice.post("/notices", alice.get("/notices"), asked="on")
+    assert wishes_of(house.people["alice"].id).recoveries
 
 
 def test_a_link_of_a_mail_leads_through_sign_in(house):

@@ -41,6 +41,9 @@ class ByEffect:
     def expire_gate(self, work: Work, gate_id: UUID) -> tuple[bool, str]:
         return False, "reject"
 
+    def tell_of_outcome(self, work: Work, step: Step) -> None:
+        return
+
     def may_decide_any(self, user_id: UUID, run: Run) -> bool:
         return Membership.objects.filter(user_id=user_id, role=Role.APPROVER).exists()
 

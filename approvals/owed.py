@@ -1,0 +1,94 @@
+"""What people are owed by e-mail once something became of a decision: rows of the outbox.
+
+They are written in the transaction of what they tell, each once for a person and a thing; what is
+in the mail is written when it is sent (services/notices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from approvals import selectors
+from approvals.models import Assignment, Decision, Gate
+from interrupts.models import Interrupt, InterruptStatus, Reason, Step, StepStatus
+from interrupts.work import Work
+from tenants.models import Membership, OutboxMessage, Role
+from tenants.queue import tell_soon
+
+VOTE: Final = "notice.vote"  # another decided what the person had approved: about the decision
+EXPIRED: Final = "notice.expired"  # nobody decided what had waited for the person: about the gate
+FAILED: Final = "notice.failed"  # what the person approved: about the step
+UNKNOWN: Final = "notice.unknown"  # likewise: about the interrupt
+RECOVERY: Final = "notice.recovery"  # an operator is to settle it: about the same interrupt
+FOUND: Final = "notice.found"  # what was told as unknown is known: about the same interrupt
+# Most lost answers are found out by asking the tool; whom nobody can help is told after that.
+PATIENCE: Final = timedelta(minutes=1)
+
+
+def tell_voters(decision: Decision, voters: Iterable[UUID], now: datetime) -> None:
+    """Have those told who had approved what another has now decided, or changed."""
+    _owe(VOTE, decision.pk, set(voters) - {decision.user_id}, now)
+
+
+def tell_of_expiry(gate: Gate, now: datetime) -> None:
+    """Have those told for whom the gate had waited."""
+    asked = Assignment.objects.filter(gate=gate)
+    _owe(EXPIRED, gate.pk, asked.values_list("user_id", flat=True), now)
+
+
+def tell_of_outcome(work: Work, step: Step) -> None:
+    """Have those told whom it concerns that a step's outcome is unknown, failed, or found out."""
+    if step.status == StepStatus.UNKNOWN:
+        _tell_of_unknown(work, step)
+        return
+    failed = step.status == StepStatus.FAILED
+    approvers = _approvers(step) if failed else set()
+    if failed:
+        _owe(FAILED, step.pk, approvers, work.now)
+    unknown = _recoveries(step)
+    told = OutboxMessage.objects.filter(
+        kind__in=(UNKNOWN, RECOVERY), about__in=[one.pk for one in unknown], attempts__gt=0
+    )
+    for about, recipient in told.values_list("about", "recipient"):
+        if about is not None and recipient is not None and recipient not in approvers:
+            _owe(FOUND, about, [recipient], work.now)
+
+
+def _tell_of_unknown(work: Work, step: Step) -> None:
+    recovery = next((r for r in _recoveries(step) if r.status == InterruptStatus.OPEN), None)
+    if recovery is None:
+        return
+    due_at = work.now + PATIENCE if step.ask_at is not None else work.now
+    roles = (Role.OPERATOR, Role.ADMIN)
+    settle = Membership.objects.filter(role__in=roles, active=True)
+    settlers = set(settle.values_list("user_id", flat=True))
+    _owe(RECOVERY, recovery.pk, settlers, due_at)
+    _owe(UNKNOWN, recovery.pk, _approvers(step) - settlers, due_at)
+
+
+def _recoveries(step: Step) -> list[Interrupt]:
+    rows = Interrupt.objects.filter(run=step.run_id, step=step.pk, reason=Reason.OUTCOME_UNKNOWN)
+    return list(rows.order_by("-id"))
+
+
+def _approvers(step: Step) -> set[UUID]:
+    """Return who approved the step, where people did."""
+    if step.authorized_gate is None:
+        return set()
+    said = Decision.objects.filter(gate=step.authorized_gate)
+    return {one.user_id for one in said if selectors.is_vote(one)}
+
+
+def _owe(kind: str, about: UUID, people: Iterable[UUID], due_at: datetime) -> None:
+    """Write what these people are owed; who is owed it already is not owed it twice."""
+    live = Membership.objects.filter(user__in=list(people), active=True, user__is_active=True)
+    owed = [
+        OutboxMessage(kind=kind, payload={}, about=about, recipient=user_id, due_at=due_at)
+        for user_id in live.exclude(user__email="").values_list("user_id", flat=True)
+    ]
+    if owed:
+        OutboxMessage.objects.bulk_create(owed, ignore_conflicts=True)
+        tell_soon()

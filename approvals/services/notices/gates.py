@@ -1,0 +1,152 @@
+"""What mails say of gates: that they wait, expired, or were decided by another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from approvals.models import OPEN_GATES, Assignment, Decision, Gate, GateState, Verdict
+from approvals.selectors import is_vote
+from approvals.services.notices.words import Told, about, link_to, plain, risk_of, undo_of, when
+from tenants.models import User
+
+_EXPIRIES: Final = {
+    "reject": "it is rejected and the run goes on",
+    "cancel": "the run is cancelled",
+    "escalate": "others are asked",
+}
+_EXPIRED: Final = {
+    "cancel": "Its run was cancelled.",
+    "escalate": "Others are asked.",
+}
+_WAITS: Final = "A decision waits for you."
+_STILL: Final = "Half of the time to decide this has passed, and it still waits."
+_NOBODY: Final = (
+    "Nobody may decide this: who could asked for it, answers for its agent, or"
+    " has left. Give somebody the authority, or cancel the run. As an admin you decide nothing"
+    " by that alone."
+)
+_ENDED: Final = {
+    Verdict.REJECT: ("Rejected", "rejected it"),
+    Verdict.REQUEST_CHANGES: ("Sent back", "asked for changes"),
+    Verdict.RESPOND: ("Answered", "answered in its place"),
+}
+
+
+def asked(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    return [_waiting(gate, "", _WAITS) for gate in _assigned(recipient, named)]
+
+
+def reminded(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    return [_waiting(gate, "Reminder: ", _STILL) for gate in _assigned(recipient, named)]
+
+
+def undecidable(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    found = _gates(named).filter(state__in=sorted(OPEN_GATES), undecidable_at__isnull=False)
+    return [_waiting(gate, "Nobody may decide: ", _NOBODY) for gate in found]
+
+
+def expired(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    return [_expired(gate) for gate in _gates(named).filter(state=GateState.EXPIRED)]
+
+
+def voted(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    said = Decision.objects.filter(pk__in=named, withdrawn_at=None).order_by("pk")
+    related = said.select_related("user", "gate__run__agent", "gate__step")
+    return [_voted(decision) for decision in related]
+
+
+def _assigned(recipient: UUID, named: Sequence[UUID]) -> QuerySet[Gate]:
+    """Return the gates that still wait for the person."""
+    mine = Assignment.objects.filter(user=recipient, gate__in=named).values_list(
+        "gate_id", flat=True
+    )
+    return _gates(named).filter(pk__in=mine, state__in=sorted(OPEN_GATES))
+
+
+def _gates(named: Sequence[UUID]) -> QuerySet[Gate]:
+    rows = Gate.objects.filter(pk__in=named)
+    found: QuerySet[Gate] = rows.select_related("run__agent", "step").order_by("pk")
+    return found
+
+
+def _waiting(gate: Gate, start: str, said: str) -> Told:
+    headline = plain(gate.headline)
+    due = f", due {when(gate.expires_at)}" if gate.expires_at else ""
+    line = f"{risk_of(gate)}{due}: {headline}"
+    facts = [*facts_of(gate), f"Undo: {undo_of(gate)}", _why(gate)]
+    if gate.expires_at:
+        then = _EXPIRIES.get(gate.on_expiry or "reject", "")
+        facts.append(f"No answer by {when(gate.expires_at)}: {then}")
+    return Told(f"{start}{line}", said, headline, facts, link_to(gate), line=line, foot=about(gate))
+
+
+def _expired(gate: Gate) -> Told:
+    headline = plain(gate.headline)
+    then = _EXPIRED.get(gate.on_expiry or "", "It was rejected, and the run went on.")
+    facts = [*facts_of(gate), _why(gate)]
+    if gate.expires_at:
+        facts.append(f"Expired: {when(gate.expires_at)}")
+    return Told(
+        subject=f"Expired: {headline}",
+        said=f"Nobody decided this in time. {then} It was not run.",
+        headline=headline,
+        facts=facts,
+        link=link_to(gate),
+        foot=about(gate),
+    )
+
+
+def _voted(decision: Decision) -> Told:
+    """Tell who had approved a gate what another has said of it since."""
+    gate, who = decision.gate, name_of(decision.user)
+    headline = plain(gate.headline)
+    start, said = _said(decision, gate, who)
+    return Told(
+        subject=f"{start}: {headline}",
+        said=said,
+        headline=headline,
+        facts=[*facts_of(gate), f"Decided: {who}, {when(decision.at)}"],
+        link=link_to(gate),
+        foot=about(gate),
+    )
+
+
+def _said(decision: Decision, gate: Gate, who: str) -> tuple[str, str]:
+    ended = _ENDED.get(Verdict(decision.verdict))
+    if ended is not None:
+        return ended[0], f"{who} {ended[1]}, so your approval does not count and it was not run."
+    missing = gate.quorum - _given(gate) if gate.state in OPEN_GATES else 0
+    more = f" {missing} more {'is' if missing == 1 else 'are'} missing." if missing > 0 else ""
+    if decision.edits is not None:
+        anew = " Look at it and decide anew." if gate.state in OPEN_GATES else ""
+        return (
+            "Changed",
+            f"{who} approved this with other arguments, so your approval counts no more.{more}{anew}",
+        )
+    if missing > 0:
+        return "One more approval", f"{who} approved this too.{more}"
+    return "Approved", f"{who} approved this too, so it has what it takes."
+
+
+def _given(gate: Gate) -> int:
+    return sum(is_vote(one) for one in Decision.objects.filter(gate=gate))
+
+
+def facts_of(gate: Gate) -> list[str]:
+    return [
+        f"Risk: {risk_of(gate)}",
+        f"Agent: {plain(gate.run.agent.name)}",
+        f"Tool: {plain(gate.step.tool_name)}",
+    ]
+
+
+def _why(gate: Gate) -> str:
+    return f"Asked because: rule \u201c{plain(gate.rule)}\u201d"
+
+
+def name_of(user: User) -> str:
+    return plain(user.get_full_name() or user.username)
