@@ -115,3 +115,9 @@ class Damaged(DomainError):
     """What is stored is not what was authorised or checkpointed; nothing of it runs."""
 
     code = "damaged"
+
+
+class CheckpointVersion(DomainError):
+    """The checkpoint was taken by another release, and this one can't read it; nothing goes on."""
+
+    code = "checkpoint-version"

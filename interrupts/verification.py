@@ -30,7 +30,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions.checkpoints import digest_of
+from interrupts.transitions.versions import digest_of
 from tenants.models import JournalEntry, Tenant
 from tenants.scope import current_tenant_id
 from tenants.sealing import SealBroken

@@ -28,7 +28,8 @@ from tests.platform.service import free_port
 
 README = PROJECT / "README.md"
 HOW_TO = PROJECT / "docs" / "how-to"
-FIRST = [HOW_TO / f"first-{what}.md" for what in ("agent", "tool", "policy")]
+FIRST = [HOW_TO / f"{what}.md" for what in ("first-agent", "first-tool", "first-policy")]
+STATE = HOW_TO / "agent-state.md"
 SDK = PROJECT / "sdk" / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -51,7 +52,7 @@ def commands(*pages: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("snippet", snippets(README, *FIRST))
+@pytest.mark.parametrize("snippet", snippets(README, *FIRST, STATE))
 def test_a_snippet_runs_against_the_service(
     snippet: str, monkeypatch: pytest.MonkeyPatch, closing: None
 ) -> None:

@@ -59,6 +59,7 @@ GROWN_STATE: Final[Schema] = members(
         },
     }
 )
+ANY_STATE: Final[Schema] = {"oneOf": [WHOLE_STATE, GROWN_STATE]}
 
 
 def one_of(*values: Any) -> Schema:
@@ -93,9 +94,7 @@ COMPLETE_RUN: Final = members({"output": ANY}, {"session": SESSION})
 FAIL_RUN: Final = members({"error": ANY}, {"session": SESSION})
 CANCEL_RUN: Final = members({}, {"note": NOTE, "compensate": FLAG})
 FORK_RUN: Final = members({"checkpoint": ID})
-PUT_STATE: Final = members(
-    {"agent_state": {"oneOf": [WHOLE_STATE, GROWN_STATE]}}, {"session": SESSION}
-)
+PUT_STATE: Final = members({"agent_state": ANY_STATE}, {"session": SESSION})
 
 # Steps
 
@@ -113,7 +112,7 @@ _STEP_OPTIONAL: Final[dict[str, Schema]] = {
         "items": members({"name": text(200, least=1), "fresh_until": INSTANT}),
         "maxItems": 100,
     },
-    "agent_state": WHOLE_STATE,
+    "agent_state": ANY_STATE,
 }
 _PROPOSAL: Final[dict[str, Schema]] = {"session": SESSION, "parallel": FLAG, "group": ID}
 PROPOSE_STEP: Final = members(_STEP_REQUIRED, {**_STEP_OPTIONAL, **_PROPOSAL})

@@ -140,6 +140,7 @@ class ResponseView(TenantView):
             "already-resolved": 409,
             "decide-the-gate": 409,
             "damaged": 409,
+            "checkpoint-version": 409,
             "version-mismatch": 412,
         },
         versioned=True,

@@ -270,7 +270,12 @@ class ForkView(TenantView):
         roles=OPERATORS,
         body=bodies.FORK_RUN,
         answers={201: shapes.RUN},
-        refusals={"people-only": 403, "run-not-ended": 409, "damaged": 409},
+        refusals={
+            "people-only": 403,
+            "run-not-ended": 409,
+            "damaged": 409,
+            "checkpoint-version": 409,
+        },
         versioned=True,
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:

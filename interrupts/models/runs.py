@@ -142,7 +142,9 @@ class Checkpoint(TenantOwned):
     agent_format = models.CharField(max_length=100, null=True)
     agent_version = models.CharField(max_length=100, null=True)
     agent_size = models.PositiveIntegerField(null=True)  # bytes of the whole, canonical
-    agent_digest = models.CharField(max_length=71, null=True)  # of the whole, canonical
+    agent_digest = models.CharField(
+        max_length=71, null=True
+    )  # transitions/versions.py says of what
     agent_base = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, related_name="+", db_constraint=False
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,9 @@ from django.db import connection
 from config import jsontext
 from config.errors import BodyTooLarge, InvalidBody, pointer
 from interrupts import content
-from interrupts.models import Checkpoint, Run
+from interrupts.errors import Damaged
+from interrupts.models import Checkpoint, Content, Run
+from interrupts.transitions import versions
 from interrupts.transitions.checkpoints import AgentState
 
 LIMIT = 16 * 1024 * 1024  # bytes of the whole, canonical
@@ -32,10 +35,11 @@ def read(document: dict[str, Any], run: Run | None, *, at: str = "/agent_state")
         raise InvalidBody.at(f"{at}/data", "is missing")
     _only(document, {"format", "version", "data"}, at)
     body = jsontext.canonical(document["data"])
-    return _state(document, body, body, None)
+    return _state(document, len(body), jsontext.digest_bytes(body), body, None)
 
 
 def _grown(document: dict[str, Any], run: Run | None, at: str) -> AgentState:
+    """Read what a base grew by. Costs what was added, where its lists have grown before."""
     _only(document, {"format", "version", "base", "append"}, at)
     base = _base(document["base"], run, at)
     if (base.agent_format, base.agent_version) != (document["format"], document["version"]):
@@ -43,23 +47,53 @@ def _grown(document: dict[str, Any], run: Run | None, at: str) -> AgentState:
     append = document.get("append")
     if not isinstance(append, dict) or not all(isinstance(v, list) for v in append.values()):
         raise InvalidBody.at(f"{at}/append", "lists by JSON Pointer are needed")
-    body = jsontext.canonical(append)  # as it is: what is added below may be added to
+    body = jsontext.canonical(append)
+    try:
+        size = _size_grown(base, append, body, at)
+    except Content.DoesNotExist:
+        raise InvalidBody.at(f"{at}/base", "was erased") from None
+    digest = versions.grown_digest(str(base.agent_digest), body)
+    return _state(document, size, digest, body, base)
+
+
+def _size_grown(base: Checkpoint, append: dict[str, list[Any]], body: bytes, at: str) -> int:
+    """Return the size of the whole, canonical; InvalidBody where a place is no list of the base."""
+    if append.keys() <= _lists_grown_by(base):
+        return int(base.agent_size or 0) + sum(map(_more, append.values()))
     whole = state_of(base)
+    _add(whole, json.loads(body), f"{at}/append")
+    return len(jsontext.canonical(whole))
+
+
+def _lists_grown_by(base: Checkpoint) -> set[str]:
+    """The places of lists, not empty ones, that the base itself added to: lists they stay."""
+    if base.agent_base_id is None or base.agent_body is None:
+        return set()
+    appended = json.loads(content.get(base.agent_body))
+    return {place for place, items in appended.items() if items}
+
+
+def _more(items: list[Any]) -> int:
+    """How much longer a list that is not empty is with these items, canonical: a comma for each."""
+    return len(jsontext.canonical(items)) - 1 if items else 0
+
+
+def _add(whole: Any, append: dict[str, list[Any]], at: str) -> None:
+    """Add to the lists of ``whole``. What is added may be added to: its list comes before it."""
     for place, items in append.items():
-        _list_at(whole, place, f"{at}/append/{pointer(place)[1:]}").extend(items)
-    return _state(document, jsontext.canonical(whole), body, base)
+        _list_at(whole, place, f"{at}/{pointer(place)[1:]}").extend(items)
 
 
 def _state(
-    document: dict[str, Any], whole: bytes, body: bytes, base: Checkpoint | None
+    document: dict[str, Any], size: int, digest: str, body: bytes, base: Checkpoint | None
 ) -> AgentState:
-    if len(whole) > LIMIT:
+    if size > LIMIT:
         raise BodyTooLarge(f"An agent's state may have {LIMIT} bytes.")
     return AgentState(
         format=document["format"],
         version=document["version"],
-        size=len(whole),
-        digest=jsontext.digest_bytes(whole),
+        size=size,
+        digest=digest,
         body=body,
         base=base,
     )
@@ -78,6 +112,8 @@ def _base(value: Any, run: Run | None, at: str) -> Checkpoint:
         raise InvalidBody.at(f"{at}/base", "is no checkpoint of this run") from None
     if run is None or base.run.key_scope != run.key_scope or base.agent_body is None:
         raise InvalidBody.at(f"{at}/base", "is no checkpoint of this run with a state")
+    if base.schema_version > versions.CURRENT:
+        raise InvalidBody.at(f"{at}/base", "is of a schema version that is not known here")
     return base
 
 
@@ -98,25 +134,64 @@ def _list_at(value: Any, place: str, at: str) -> list[Any]:
     return value
 
 
+# One statement, however long the chain is, and each link is found by its key.
 CHAIN = """
 WITH RECURSIVE chain AS (
-    SELECT c.id, c.agent_base_id, c.agent_body, 0 AS depth
+    SELECT c.id, 0 AS depth, c.agent_base_id, c.agent_body, c.agent_digest, c.schema_version
         FROM interrupts_checkpoint c WHERE c.id = %s
     UNION ALL
-    SELECT b.id, b.agent_base_id, b.agent_body, chain.depth + 1
+    SELECT b.id, chain.depth + 1, b.agent_base_id, b.agent_body, b.agent_digest, b.schema_version
         FROM chain JOIN interrupts_checkpoint b ON b.id = chain.agent_base_id
-) SELECT agent_body FROM chain ORDER BY depth DESC
+) SELECT agent_base_id IS NOT NULL, agent_body, agent_digest, schema_version
+    FROM chain ORDER BY depth DESC
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """One checkpoint of a chain: what it keeps, and the digest that this gives."""
+
+    grew: bool
+    body: bytes
+    digest: str
+    schema_version: int
+
+
 def state_of(checkpoint: Checkpoint) -> Any:
-    """Return the whole state that a checkpoint holds: its base's, with each append in turn."""
+    """Return the whole state that a checkpoint holds: its base's, with each append in turn.
+
+    Raises Damaged where a body is not the one that was put, CheckpointVersion.
+    """
+    versions.check_known(checkpoint)
+    links = _chain(checkpoint)
+    bodies = content.get_many(link.body for link in links)
+    first, *appends = links
+    whole = json.loads(bodies[first.body])
+    _check(first, jsontext.digest_bytes(bodies[first.body]))
+    before = first
+    for link in appends:
+        body = bodies[link.body]
+        if link.schema_version > 1:
+            _check_whole(before, whole)
+            _check(link, versions.grown_digest(before.digest, body))
+        _add(whole, json.loads(body), "")
+        before = link
+    _check_whole(before, whole)
+    return whole
+
+
+def _chain(checkpoint: Checkpoint) -> list[_Link]:
     with connection.cursor() as cursor:
         cursor.execute(CHAIN, [checkpoint.pk])
-        digests = [bytes(row[0]) for row in cursor.fetchall()]
-    bodies = content.get_many(digests)
-    first, *appends = (json.loads(bodies[digest]) for digest in digests)
-    for append in appends:
-        for place, items in append.items():
-            _list_at(first, place, place).extend(items)
-    return first
+        return [_Link(row[0], bytes(row[1]), row[2], row[3]) for row in cursor.fetchall()]
+
+
+def _check_whole(link: _Link, whole: Any) -> None:
+    """Check a link of version 1, whose digest is of the whole; the ones before it are in that."""
+    if link.grew and link.schema_version == 1:
+        _check(link, jsontext.digest(whole))
+
+
+def _check(link: _Link, digest: str) -> None:
+    if link.digest != digest:
+        raise Damaged("The agent's state is not what was put.")

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from config.errors import DomainError, InvalidBody
 from interrupts.authorizer import authorizer
-from interrupts.errors import Damaged, MayNot
+from interrupts.errors import MayNot
 from interrupts.models import Checkpoint, Run
 from interrupts.services.acting import OPERATORS, as_person, role_now
 from interrupts.services.runs import limits_in_force, owner_silent_at
@@ -27,7 +27,8 @@ def fork_run(principal: Principal, run_id: UUID, *, checkpoint: UUID) -> Run:
     """Start a new run of the same agent from a checkpoint of an ended one.
 
     It has the checkpoint's agent state, no steps and no usage yet, and shares the names of steps:
-    what succeeded under a key is not done again. Raises MayNot, RunNotEnded, InvalidBody, Damaged.
+    what succeeded under a key is not done again. Raises MayNot, RunNotEnded, InvalidBody,
+    Damaged, CheckpointVersion.
     """
     with as_person(principal, run_id) as work:
         if role_now(principal) not in OPERATORS:
@@ -40,9 +41,9 @@ def fork_run(principal: Principal, run_id: UUID, *, checkpoint: UUID) -> Run:
         made = Work(fork, work.now, principal.actor, work.authority_version)
         made.note("run.started", workflow=fork.workflow, parent=None, forked_from=origin.pk)
         made.note("run.forked", forked_from=origin.pk, checkpoint=start.pk)
+        made.state_unchanged()  # it starts at the first version
         checkpoints.take(made, carried=start)
         made.due(owner_silent_at(fork))
-        made.state_unchanged()
         made.finish()
         append_to_tenant(
             principal.actor, Entry("run.forked", {"run": fork.pk, "forked_from": origin.pk})
@@ -55,8 +56,7 @@ def _start(origin: Run, checkpoint: UUID) -> Checkpoint:
     found = Checkpoint.objects.filter(pk=checkpoint, run=origin).first()
     if found is None:
         raise InvalidBody.at("/checkpoint", "is no checkpoint of this run")
-    if checkpoints.digest_of(found) != found.digest:
-        raise Damaged("The checkpoint is not what was taken.")
+    checkpoints.check(found, origin)
     return found
 
 

@@ -13,7 +13,6 @@ from config.errors import InvalidBody, faults
 from interrupts import verification
 from interrupts.errors import (
     AlreadyResolved,
-    Damaged,
     DecideTheGate,
     MayNot,
     StaleCheckpoint,
@@ -66,7 +65,8 @@ def respond(
 ) -> tuple[Interrupt, bool]:
     """Answer an interrupt; the same response again is the first one (True: replayed).
 
-    Raises MayNot, StaleCheckpoint, AlreadyResolved, DecideTheGate, InvalidBody, Damaged.
+    Raises MayNot, StaleCheckpoint, AlreadyResolved, DecideTheGate, InvalidBody, Damaged,
+    CheckpointVersion.
     """
     run_id = Interrupt.objects.values_list("run_id", flat=True).get(pk=interrupt_id)
     with as_person(principal, run_id) as work:
@@ -124,9 +124,7 @@ def _allowed(interrupt: Interrupt, resolution: str) -> None:
 def _verify(work: Work, interrupt: Interrupt) -> None:
     """What a run is resumed from must be what happened and what was checkpointed."""
     verification.check_history(work.run)
-    checkpoint = Checkpoint.objects.get(pk=interrupt.checkpoint)
-    if checkpoints.digest_of(checkpoint) != checkpoint.digest:
-        raise Damaged("The checkpoint is not what was taken.")
+    checkpoints.check(Checkpoint.objects.get(pk=interrupt.checkpoint), work.run)
 
 
 @dataclass(frozen=True, slots=True)

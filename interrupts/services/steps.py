@@ -105,7 +105,7 @@ def propose(
         if refusal is None:
             group = _group(work.run, group)
             made = _record(work, new, versions, parallel=parallel, group=group)
-            _state(work, new)
+            _state(work, new, single=single)
             _judge(work, made)
     if refusal is not None:
         raise refusal
@@ -210,11 +210,13 @@ def _record(
     return made
 
 
-def _state(work: Work, drafts: list[Draft]) -> None:
+def _state(work: Work, drafts: list[Draft], *, single: bool) -> None:
     """Take a checkpoint with the agent's state that came with the proposals: the last one given."""
-    given = [draft.document["agent_state"] for draft in drafts if draft.document.get("agent_state")]
+    given = [draft for draft in drafts if draft.document.get("agent_state")]
     if given:
-        checkpoints.take(work, agent_state=agentstate.read(given[-1], work.run))
+        at = "/agent_state" if single else f"/steps/{given[-1].index}/agent_state"
+        state = agentstate.read(given[-1].document["agent_state"], work.run, at=at)
+        checkpoints.take(work, agent_state=state)
 
 
 def _judge(work: Work, made: list[Step]) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from config import jsontext
 from interrupts import content
+from interrupts.errors import CheckpointVersion, Damaged
 from interrupts.models import Checkpoint, Run, Step, StepStatus
+from interrupts.transitions import versions
+from interrupts.transitions.versions import digest_of
 from interrupts.work import Work
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = versions.CURRENT  # of those that are taken
+NOTHING = b"{}"  # the append of a state that did not grow
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class AgentState:
     format: str
     version: str
     size: int  # bytes of the whole, canonical
-    digest: str  # of the whole, canonical
+    digest: str  # of the whole, or of its base's and what was added (`versions.grown_digest`)
     body: bytes  # canonical: the whole, or {pointer: [items]}
     base: Checkpoint | None = None
 
@@ -78,35 +81,54 @@ def _carry_state(checkpoint: Checkpoint, last: Checkpoint | None, state: AgentSt
         checkpoint.agent_base = state.base
         checkpoint.agent_body = content.put(state.body)
     elif last is not None and last.agent_format is not None:
-        checkpoint.agent_format = last.agent_format
-        checkpoint.agent_version = last.agent_version
-        checkpoint.agent_size = last.agent_size
-        checkpoint.agent_digest = last.agent_digest
-        checkpoint.agent_base_id = last.agent_base_id
-        checkpoint.agent_body = last.agent_body
+        _carry_on(checkpoint, last)
+
+
+def _carry_on(checkpoint: Checkpoint, last: Checkpoint) -> None:
+    """Keep the state of an earlier checkpoint as it is kept there.
+
+    One of a version that this release does not know stays of that version, so that what carries it
+    on is refused as it would be; one whose digest was made otherwise is the base of the new one.
+    """
+    checkpoint.agent_format = last.agent_format
+    checkpoint.agent_version = last.agent_version
+    checkpoint.agent_size = last.agent_size
+    checkpoint.agent_digest = last.agent_digest
+    checkpoint.agent_base_id = last.agent_base_id
+    checkpoint.agent_body = last.agent_body
+    if last.schema_version > versions.CURRENT:
+        checkpoint.schema_version = last.schema_version
+    elif last.agent_base_id and versions.current(last)["agent_digest_of"] == versions.WHOLE:
+        checkpoint.agent_base = last
+        checkpoint.agent_body = content.put(NOTHING)
+        checkpoint.agent_digest = versions.grown_digest(str(last.agent_digest), NOTHING)
+
+
+def check(checkpoint: Checkpoint, run: Run | None = None) -> None:
+    """Refuse a checkpoint that nothing may go on from: not what was taken, or not understood.
+
+    ``run``: what it says must be what that run can have come to. Raises CheckpointVersion, Damaged.
+    """
+    versions.check_known(checkpoint)
+    if digest_of(checkpoint) != checkpoint.digest:
+        raise Damaged("The checkpoint is not what was taken.")
+    document = versions.current(checkpoint)
+    if run is not None:
+        versions.check_run(document, run)
+
+
+def is_sound(checkpoint: Checkpoint) -> bool:
+    """Say whether a run may go on from the checkpoint."""
+    try:
+        check(checkpoint)
+    except (CheckpointVersion, Damaged):
+        return False
+    return True
 
 
 def gates_pending(run: Run) -> list[UUID]:
-    waiting = Step.objects.filter(run=run, status=StepStatus.WAITING, gate__isnull=False)
+    # From the first step that is not settled, or each checkpoint would look through all the others.
+    waiting = Step.objects.filter(
+        run=run, position__gte=run.next_step, status=StepStatus.WAITING, gate__isnull=False
+    )
     return [gate for gate in waiting.order_by("position").values_list("gate", flat=True) if gate]
-
-
-def digest_of(checkpoint: Checkpoint) -> str:
-    """Return the digest of everything a run is resumed from."""
-    body: dict[str, Any] = {
-        "run": str(checkpoint.run_id),
-        "sequence": checkpoint.sequence,
-        "state_version": checkpoint.state_version,
-        "schema_version": checkpoint.schema_version,
-        "status": str(checkpoint.status),
-        "next_step": checkpoint.next_step,
-        "pending_gates": checkpoint.pending_gates,
-        "receipts_through": checkpoint.receipts_through,
-        "permissions": checkpoint.permissions,
-        "inputs": checkpoint.inputs,
-        "agent_format": checkpoint.agent_format,
-        "agent_version": checkpoint.agent_version,
-        "agent_digest": checkpoint.agent_digest,
-        "agent_base": str(checkpoint.agent_base_id) if checkpoint.agent_base_id else None,
-    }
-    return jsontext.digest(body)

@@ -66,6 +66,10 @@ class RunPages(PageView):
             "What is stored is not what was saved",
             "The checkpoint fails its own check, so nothing goes on from it.",
         ),
+        "checkpoint-version": Words(
+            "Another release took this checkpoint",
+            "This one can\u2019t read it, so nothing goes on from it here. The run can be cancelled.",
+        ),
     }
 
     def refused(self, visit: Visit, problem: Problem, **kwargs: Any) -> HttpResponse:

@@ -33,9 +33,11 @@ from abeyance.errors import (
     StepsOutstanding,
     StillWaiting,
     Unauthenticated,
+    UnknownState,
     UnknownTool,
     Unreachable,
 )
+from abeyance.formats import StateFormat
 from abeyance.values import (
     Budget,
     Call,
@@ -90,12 +92,14 @@ __all__ = [
     "StaleClaim",
     "StaleSession",
     "State",
+    "StateFormat",
     "Step",
     "StepError",
     "StepKeyReused",
     "StepsOutstanding",
     "StillWaiting",
     "Unauthenticated",
+    "UnknownState",
     "UnknownTool",
     "Unreachable",
     "Usage",

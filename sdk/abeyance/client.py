@@ -13,6 +13,7 @@ from abeyance import driving, making
 from abeyance.connections import Clock, Connection, RealClock, limits
 from abeyance.driving import Driven
 from abeyance.errors import StepError
+from abeyance.formats import StateFormat
 from abeyance.handle import Handle
 from abeyance.protocol import Flow
 from abeyance.requests import DEFAULT_PATIENCE, Caller
@@ -227,9 +228,15 @@ class Run(Handle):
         """
         return self._drive(driving.put_state(self._driven, state, base))
 
-    def latest_checkpoint(self) -> Checkpoint | None:
-        """Return the run's newest checkpoint, with the agent's state as it was last put."""
-        return self._drive(driving.latest_checkpoint(self._driven))
+    def latest_checkpoint(
+        self,
+        format: StateFormat | None = None,  # noqa: A002 - it is what the service calls it
+    ) -> Checkpoint | None:
+        """Return the run's newest checkpoint, with the agent's state as it was last put.
+
+        With a `format` the state is brought to the version of that. Raises UnknownState.
+        """
+        return self._drive(driving.latest_checkpoint(self._driven, format))
 
     def complete(self, output: Any = None) -> None:
         """End the run as completed, as soon as it is not suspended; again is no change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -17,6 +17,7 @@ from abeyance.errors import (
     StepError,
     StillWaiting,
 )
+from abeyance.formats import StateFormat, based_on
 from abeyance.protocol import Flow, now
 from abeyance.requests import Caller, new_key
 from abeyance.values import (
@@ -155,21 +156,28 @@ def end(run: Driven, verb: str, body: Mapping[str, Any]) -> Flow[Document]:
 
 def put_state(run: Driven, state: State, base: Checkpoint | None) -> Flow[Checkpoint]:
     """Put the agent's state: whole, or, beside a base, as what its lists grew by."""
-    document = state.document()
     if base is not None:
-        document |= {"base": base.id, "append": document.pop("data")}
-    body = {"agent_state": document, **run.named()}
+        state = replace(state, base=based_on(base))
+    body = {"agent_state": state.document(), **run.named()}
     put = Checkpoint.of((yield from run.caller.post(f"{run.path}/checkpoints", body)))
     run.document["checkpoint"] = put.id
     return put
 
 
-def latest_checkpoint(run: Driven) -> Flow[Checkpoint | None]:
-    """Read the run's newest checkpoint, with the agent's state as it was last put."""
+def latest_checkpoint(run: Driven, format: StateFormat | None) -> Flow[Checkpoint | None]:  # noqa: A002
+    """Read the run's newest checkpoint, with the agent's state as it was last put.
+
+    With a format the state is brought to its version. Raises UnknownState.
+    """
     checkpoint = (yield from refresh(run))["checkpoint"]
     if checkpoint is None:
         return None
-    return Checkpoint.of((yield from run.caller.get(f"checkpoints/{checkpoint}")))
+    found = Checkpoint.of((yield from run.caller.get(f"checkpoints/{checkpoint}")))
+    if format is None or found.state is None:
+        return found
+    read = format.read(found.state)
+    kept = found.state.version
+    return replace(found, state=read, kept_version=None if read.version == kept else kept)
 
 
 # Steps

@@ -6,10 +6,10 @@ or a policy gave as the reason stands in it as they said it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from abeyance.values import Document, Step
+from abeyance.values import Document, State, Step
 
 
 class AbeyanceError(Exception):
@@ -336,6 +336,27 @@ _UNANSWERED: Mapping[str, str] = {
     "revised": "In place of an answer a person wants it done differently",
     "cancelled": "The run was cancelled in place of an answer",
 }
+
+
+# The agent's own state can't be read
+
+
+class UnknownState(AbeyanceError):
+    """The saved state is of a format or version that this program can't read.
+
+    Nothing was changed: the checkpoint stays, for a program that can read it.
+    """
+
+    code = "unknown-state"
+    tells = "What was saved of this work can't be read by this program, so nothing was done."
+
+    def __init__(self, state: State, format: str, version: str, older: Sequence[str]) -> None:  # noqa: A002
+        self.format, self.version = state.format, state.version
+        reads = f"{format} {version}" + (f" and can migrate {', '.join(older)}" if older else "")
+        super().__init__(
+            f"The saved state is {state.format} {state.version}; this program reads {reads}."
+            " Go on with the program that wrote it, or register a migration from that version."
+        )
 
 
 # What a function that makes a call itself raises, to say what became of it

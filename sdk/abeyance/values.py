@@ -89,14 +89,22 @@ class Finding(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The agent's own state, in a format of its own: anything that JSON can say, up to 16 MiB."""
+    """The agent's own state, in a format of its own: anything that JSON can say, up to 16 MiB.
+
+    With a `base`, the id of a checkpoint with a state of this format and version, `data` holds only
+    what was added to it: ``{"/messages": [...]}``, the items by the JSON Pointer of their list.
+    """
 
     data: Any
     format: str = "json"
     version: str = "1"
+    base: str | None = None
 
     def document(self) -> dict[str, Any]:
-        return {"format": self.format, "version": self.version, "data": self.data}
+        kind = {"format": self.format, "version": self.version}
+        if self.base is None:
+            return {**kind, "data": self.data}
+        return {**kind, "base": self.base, "append": self.data}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,11 +290,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What the run can be resumed from; `state` is the agent's, where it was read."""
+    """What the run can be resumed from; `state` is the agent's, where it was read.
+
+    `kept_version` is the version that the state is kept under, where it was brought to a newer one
+    for this program: it is then no base, so put the state whole once.
+    """
 
     id: str
     sequence: int
     state: State | None
+    kept_version: str | None = None
 
     @classmethod
     def of(cls, document: Document) -> Checkpoint:

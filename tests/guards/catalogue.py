@@ -348,6 +348,30 @@ GUARDS: tuple[Guard, ...] = (
         patch("interrupts.content.seal", lambda _: lambda _tenant, body: (body, "")),
         (f"{ENGINE}/test_sensitive.py::test_arguments_and_results_are_sealed_at_rest",),
     ),
+    # What a run goes on from.
+    Guard(
+        "checkpoint version",
+        "nothing goes on from a checkpoint of a version that is not known",
+        patch("interrupts.transitions.versions.check_known", nothing),
+        (
+            f"{ENGINE}/test_checkpoint_versions.py::test_a_run_goes_on_from_no_checkpoint_of_an_unknown_version[99]",
+            f"{ENGINE}/test_checkpoint_versions.py::test_no_run_is_forked_from_a_checkpoint_of_an_unknown_version[99]",
+        ),
+    ),
+    Guard(
+        "checkpoint shape",
+        "nothing is made up for a checkpoint that does not say it",
+        patch("interrupts.transitions.versions._check_shape", nothing),
+        (
+            f"{ENGINE}/test_checkpoint_versions.py::test_nothing_is_made_up_for_a_checkpoint_that_does_not_say_it[next_step-None]",
+        ),
+    ),
+    Guard(
+        "digests of a state's chain",
+        "a state whose body was changed is not given out",
+        patch("interrupts.services.agentstate._check", nothing),
+        (f"{ENGINE}/test_checkpoints.py::test_a_state_whose_body_was_changed_is_not_given_out[1]",),
+    ),
     # 8. Agents decide nothing.
     Guard(
         "people only",

@@ -1,14 +1,20 @@
 """Checkpoints: taken at boundaries, never changed; the agent's state whole, or base and append."""
 
+import json
+
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from config import jsontext
 from config.errors import BodyTooLarge, InvalidBody
-from interrupts.errors import NotYourRun, RunEnded
+from interrupts import content
+from interrupts.errors import Damaged, NotYourRun, RunEnded
 from interrupts.models import Checkpoint
 from interrupts.services import agentstate, checkpoints, steps
-from interrupts.transitions.checkpoints import digest_of
+from interrupts.transitions.versions import digest_of
+from tenants.ids import uuid7
+from tests.database import as_owner, rewrite
 from tests.interrupts.house import fresh, open_of, refused
 
 WHOLE = {"messages": [{"role": "user"}], "deep": {"list": [1]}, "a/b": [], "none": None}
@@ -20,6 +26,11 @@ def put(house, run, data=None, **state):
     return checkpoints.put_state(
         house.agent, run.pk, agent_state={"format": "f", "version": "1", **state}
     )
+
+
+def erase(digest):
+    with as_owner() as owner:
+        owner.execute("DELETE FROM interrupts_content WHERE digest = %s", [bytes(digest)])
 
 
 def grow(house, run, base, **append):
@@ -94,8 +105,76 @@ def test_what_only_grows_is_kept_as_what_was_added(house):
     whole = agentstate.state_of(third)
     assert [one["role"] for one in whole["messages"]] == ["user", "tool", "agent"]
     assert (whole["deep"]["list"], whole["a/b"]) == ([1, 2, 3], ["x"])
-    assert third.agent_digest == jsontext.digest(whole)
+    assert base.agent_digest == jsontext.digest(WHOLE)
+    added = {"/messages": [{"role": "agent"}], "/a~1b": ["x"]}
+    assert third.agent_digest == jsontext.digest({"base": second.agent_digest, "append": added})
     assert third.agent_size == len(jsontext.canonical(whole))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [[], [1.0, -0.0, 1e21], ["\U0001f600", "\ue000"], [{"\ue000": 1, "\U00010000": 2}], [[]]],
+)
+def test_its_size_is_the_wholes_however_it_grew(house, items):
+    run = house.run()
+    last = put(house, run, {"list": [], "other": []})
+    for _ in range(3):
+        for append in ({"list": items}, {"list": items, "other": [None]}):
+            last = grow(house, run, last, **append)
+            whole = agentstate.state_of(last)
+            assert last.agent_size == len(jsontext.canonical(whole))
+    assert len(whole["list"]) == 6 * len(items)
+
+
+def test_an_append_reads_no_more_of_a_long_state_than_of_a_short_one(house):
+    run = house.run()
+    last = put(house, run, {"list": []})
+    read = []
+    for number in range(12):
+        with CaptureQueriesContext(connection) as queries:
+            last = grow(house, run, last, list=[number])
+        texts = [one["sql"] for one in queries]
+        read.append((len(texts), sum("RECURSIVE" in text for text in texts)))
+    assert read[0][1] == 1  # where a list begins, the whole says whether it is one
+    assert set(read[2:]) == {read[2]}
+    assert read[2][1] == 0
+
+
+def test_a_long_state_is_read_in_as_many_statements_as_a_short_one(house):
+    run = house.run()
+    last = put(house, run, {"list": []})
+    counts = []
+    for number in range(12):
+        last = grow(house, run, last, list=[number])
+        with CaptureQueriesContext(connection) as queries:
+            assert agentstate.state_of(last)["list"] == [*range(number + 1)]
+        counts.append(len(queries))
+    assert set(counts) == {2}
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_state_whose_body_was_changed_is_not_given_out(house, at):
+    run = house.run()
+    chain = [put(house, run, {"list": [0]})]
+    for number in (1, 2):
+        chain.append(grow(house, run, chain[-1], list=[number]))
+    other = put(house, house.run(), {"list": [9]} if at == 0 else {"/list": [9]})
+    rewrite(chain[at], agent_body=bytes(other.agent_body))
+    for one in chain[at:]:
+        with refused(Damaged):
+            agentstate.state_of(Checkpoint.objects.get(pk=one.pk))
+    for one in chain[:at]:
+        assert agentstate.state_of(one)
+
+
+def test_a_base_that_was_erased_takes_no_more(house):
+    run = house.run()
+    last = put(house, run, {"list": [0]})
+    last = grow(house, run, last, list=[1])
+    erase(last.agent_body)
+    with refused(InvalidBody) as raised:
+        grow(house, run, last, list=[2])
+    assert raised.value.errors[0]["pointer"] == "/agent_state/base"
 
 
 def test_a_base_may_grow_in_two_ways(house):
@@ -117,7 +196,7 @@ def test_what_is_added_may_be_added_to(house):
         append={"/list": [{"inner": []}], "/list/0/inner": [1]},
     )
     assert agentstate.state_of(grown) == {"list": [{"inner": [1]}]}
-    assert grown.agent_digest == jsontext.digest({"list": [{"inner": [1]}]})
+    assert grown.agent_size == len(jsontext.canonical({"list": [{"inner": [1]}]}))
 
 
 def test_a_state_that_is_a_list_grows_at_its_root(house):
@@ -204,6 +283,39 @@ def test_only_its_agent_puts_a_state_and_not_into_what_ends(house):
     house.cancel(run)
     with refused(RunEnded):
         put(house, run, 1)
+
+
+def test_a_state_grows_with_proposals_too(house):
+    house.tool("t")
+    run = house.run(agent_state={"format": "f", "version": "1", "data": {"n": []}})
+    for number in range(3):
+        state = {"format": "f", "version": "1", "append": {"/n": [number]}}
+        state["base"] = str(fresh(run).checkpoint_id)
+        steps.propose(
+            house.agent,
+            run.pk,
+            proposals=[{"tool": "t", "arguments": {"n": number}, "agent_state": state}],
+        )
+    checkpoint = fresh(run).checkpoint
+    assert agentstate.state_of(checkpoint) == {"n": [0, 1, 2]}
+    assert json.loads(content.get(checkpoint.agent_body)) == {"/n": [2]}
+
+
+@pytest.mark.parametrize(("single", "at"), [(True, ""), (False, "/steps/1")])
+def test_a_state_that_is_refused_is_refused_with_its_proposals(house, single, at):
+    house.tool("t")
+    run = house.run()
+    bad = {"format": "f", "version": "1", "base": str(uuid7()), "append": {}}
+    proposal = {"tool": "t", "arguments": {}}
+    proposals = [{**proposal, "agent_state": bad}]
+    with refused(InvalidBody) as raised:
+        steps.propose(
+            house.agent,
+            run.pk,
+            proposals=proposals if single else [proposal, *proposals],
+            single=single,
+        )
+    assert raised.value.errors[0]["pointer"] == f"{at}/agent_state/base"
 
 
 def test_a_state_comes_with_proposals_too(house):

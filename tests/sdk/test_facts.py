@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +11,7 @@ from abeyance import (
     Denied,
     Failed,
     InvalidArguments,
+    InvalidRequest,
     NeedsAgent,
     NotAnswered,
     NotPerformed,
@@ -23,8 +25,10 @@ from abeyance import (
     RunEnded,
     StaleSession,
     State,
+    StateFormat,
     StepKeyReused,
     StillWaiting,
+    UnknownState,
     UnknownTool,
 )
 
@@ -302,6 +306,50 @@ class TestState:
         assert run.latest_checkpoint().state == State(["began"])
         run.step("look", "crm.get", {"customer": "c-1"}, state=State(["looked"]))
         assert run.latest_checkpoint().state == State(["looked"])
+
+    def test_a_state_grows_with_steps_too(self, stage: Any, run: Any) -> None:
+        chat = StateFormat("chat", "2")
+        last = run.checkpoint(chat.state({"messages": []}))
+        for number in range(2):
+            grown = chat.grown(last, {"/messages": [number]})
+            run.step(f"look-{number}", "crm.get", {"customer": f"c-{number}"}, state=grown)
+            last = run.latest_checkpoint(chat)
+        assert last.state == chat.state({"messages": [0, 1]})
+
+    def test_an_older_state_is_brought_to_this_programs_version_and_kept_as_it_was(
+        self, stage: Any, run: Any
+    ) -> None:
+        old = run.checkpoint(State({"texts": ["a"]}, "chat", "1"))
+        chat = StateFormat("chat", "3")
+        chat.migrates("1", "2")(lambda data: {"messages": data.pop("texts")})
+        chat.migrates("2")(lambda data: {**data, "language": None})
+        run = stage.client().resume(run.id)
+        found = run.latest_checkpoint(chat)
+        assert found.state == chat.state({"messages": ["a"], "language": None})
+        assert run.latest_checkpoint().state == State({"texts": ["a"]}, "chat", "1")
+        for base in (found, replace(found, kept_version=None)):
+            with pytest.raises((ValueError, InvalidRequest), match="version"):
+                run.checkpoint(chat.state({"/messages": ["b"]}), base=base)
+        assert run.latest_checkpoint().id == old.id
+        whole = run.checkpoint(found.state)
+        run.checkpoint(chat.grown(whole, {"/messages": ["b"]}))
+        now = run.latest_checkpoint(chat)
+        assert (now.state.data["messages"], now.kept_version) == (["a", "b"], None)
+
+    @pytest.mark.parametrize("kept", [("chat", "4"), ("chat", "0"), ("tree", "3")])
+    def test_a_state_that_this_program_cannot_read_is_refused_and_says_what_to_do(
+        self, run: Any, kept: tuple[str, str]
+    ) -> None:
+        put = run.checkpoint(State({"texts": ["a"]}, *kept))
+        chat = StateFormat("chat", "3")
+        chat.migrates("2")(lambda data: data)
+        chat.migrates("0", "1")(lambda data: data)  # leads nowhere
+        with pytest.raises(UnknownState) as raised:
+            run.latest_checkpoint(chat)
+        assert f"{kept[0]} {kept[1]};" in str(raised.value)
+        assert "reads chat 3 and can migrate 2." in str(raised.value)
+        assert (raised.value.format, raised.value.version) == kept
+        assert run.latest_checkpoint().id == put.id
 
     def test_without_a_state_there_is_none(self, run: Any) -> None:
         found = run.latest_checkpoint()

@@ -152,13 +152,24 @@ def interrupt(of_run: Shown, reason: str, question: str, at: float, **more: Any)
     }
 
 
+def grown(data: Any, append: Mapping[str, list[Any]]) -> Any:
+    """Return a state's data with more in its lists."""
+    whole = json.loads(json.dumps(data))
+    for pointer, items in append.items():
+        found = whole
+        for name in pointer.split("/")[1:]:
+            found = found[name.replace("~1", "/").replace("~0", "~")]
+        found.extend(items)
+    return whole
+
+
 def checkpoint(of_run: Shown, state: Mapping[str, Any], sequence: int, at: float) -> Shown:
     return {
         "id": new_id(),
         "run": of_run["id"],
         "sequence": sequence,
         "state_version": of_run["state_version"],
-        "schema_version": 1,
+        "schema_version": 2,
         "status": of_run["status"],
         "next_step": 1,
         "pending_gates": [],

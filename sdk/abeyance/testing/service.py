@@ -222,21 +222,18 @@ class FakeService(Engine):
 
     def _put_state(self, run: Shown, given: Shown) -> Shown:
         state = {name: given[name] for name in ("format", "version")}
-        state["data"] = given["data"] if "data" in given else self._grown(given)
+        if "data" in given:
+            state["data"] = given["data"]
+        else:
+            base = self.checkpoints.get(given["base"], {}).get("agent_state", {})
+            if {name: base.get(name) for name in state} != state:
+                raise Refusal(422, "invalid-body", "The base is of another format or version.")
+            state["data"] = documents.grown(base["data"], given["append"])
         sequence = sum(one["run"] == run["id"] for one in self.checkpoints.values()) + 1
         made = documents.checkpoint(run, state, sequence, self.clock.now())
         self.checkpoints[made["id"]] = made
         run["checkpoint"] = made["id"]
         return made
-
-    def _grown(self, given: Shown) -> Any:
-        data = json.loads(json.dumps(self.checkpoints[given["base"]]["agent_state"]["data"]))
-        for pointer, items in given["append"].items():
-            grown = data
-            for name in pointer.split("/")[1:]:
-                grown = grown[name.replace("~1", "/").replace("~0", "~")]
-            grown.extend(items)
-        return data
 
     # Steps
 

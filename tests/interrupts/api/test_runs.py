@@ -351,6 +351,19 @@ def test_an_agents_state_is_put_grown_and_fetched_whole(api: Api) -> None:
     assert all("agent_state" not in one for one in listed)
 
 
+def test_a_state_grows_with_the_steps_that_are_proposed(api: Api) -> None:
+    run = api.run(agent_state={"format": "f", "version": "1", "data": {"messages": []}})
+    path = f"runs/{run['id']}/steps"
+    for number in range(2):
+        base = api.get("agent", f"runs/{run['id']}")["checkpoint"]
+        grown = {"format": "f", "version": "1", "base": base, "append": {"/messages": [number]}}
+        step = {"tool": "crm.get", "arguments": {"customer": f"c-{number}"}, "agent_state": grown}
+        assert api("agent", "POST", path, step).status == 201
+    now = api.get("agent", f"runs/{run['id']}")["checkpoint"]
+    shown = api.get("agent", f"checkpoints/{now}")["agent_state"]
+    assert shown["data"] == {"messages": [0, 1]}
+
+
 @pytest.mark.parametrize(
     "state",
     [
