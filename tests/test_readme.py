@@ -28,7 +28,7 @@ from tests.platform.service import free_port
 
 README = PROJECT / "README.md"
 HOW_TO = PROJECT / "docs" / "how-to"
-FIRST = [HOW_TO / f"{what}.md" for what in ("first-agent", "first-tool", "first-policy")]
+FIRST = [HOW_TO / f"first-{what}.md" for what in ("agent", "tool", "policy")]
 STATE = HOW_TO / "agent-state.md"
 SDK = PROJECT / "sdk" / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -105,17 +105,19 @@ def test_the_clients_page_runs_as_one_program(monkeypatch: pytest.MonkeyPatch) -
     tools = {"payments.refund": {"refunded": True}}
     fake = FakeAbeyance(tools, agent_tools=["local.shell"])
     monkeypatch.setattr(abeyance, "Abeyance", lambda _url, _key: fake)
-    first, shell, testing = blocks(SDK, "python")
+    first, state, shell, testing = blocks(SDK, "python")
     names = run(first)
     assert [one.tool for one in fake.made] == ["payments.refund"]
     names["run"] = fake.run("again", "Look")
+    run(state, names)
+    assert names["found"].state.data == {"messages": ["hello"]}
     run(shell, names)
     assert names["receipt"].result == {"output": "up 3 days"}
     run(testing, names)
     assert names["run"].ask("Which account?") == "a-1"
 
 
-@pytest.mark.parametrize("page", [README, *FIRST, SDK], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, *FIRST, STATE, SDK], ids=lambda page: page.stem)
 def test_a_page_has_no_block_that_nothing_runs(page: Path) -> None:
     assert {kind for kind, _ in BLOCK.findall(page.read_text())} <= {"python", "sh", "yaml"}
 
