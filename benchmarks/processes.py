@@ -14,6 +14,8 @@ from typing import Any
 
 from config.supervisor.processes import Program, die_with_parent
 
+PATIENCE = 900.0  # seconds; a part takes half a minute where nobody else is at work
+
 
 class ChildFailed(Exception):
     """A process of the benchmark ended otherwise than it should; its last lines say why."""
@@ -91,6 +93,7 @@ def figures_of(
     python: Path | str = sys.executable,
 ) -> dict[str, Any]:
     """Run a measuring module in a process of its own and return the figures that it prints."""
-    done = run(python, "-m", module, *arguments, environment=environment)
+    command = (python, "-m", module, *arguments)
+    done = run(*command, environment=environment, seconds=PATIENCE)
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures

@@ -21,6 +21,13 @@ RATIOS = {
     "decide_vs_bare_insert": ("decide.requests_per_s", "bare_insert.requests_per_s"),
     "approve_to_effect_vs_dbos_p50": ("approve_to_effect.p50_ms", "dbos.approve_p50_ms"),
     "approve_to_effect_vs_dbos_p99": ("approve_to_effect.p99_ms", "dbos.approve_p99_ms"),
+    "bytes_per_step_slope": ("growth.bytes_per_step_1000", "growth.bytes_per_step_100"),
+    "bytes_per_step_vs_dbos": ("growth.bytes_per_step_1000", "dbos_growth.bytes_per_step_1000"),
+    "bytes_per_step_vs_langgraph_delta": (
+        "growth.bytes_per_step_1000",
+        "langgraph_delta.bytes_per_step_1000",
+    ),
+    "load_to_resume_1000_over_10": ("load_to_resume.ms_1000", "load_to_resume.ms_10"),
 }
 # (what is asked for, what is hoped for); of a ratio of latencies the smaller is the better.
 GOALS = {
@@ -31,6 +38,10 @@ GOALS = {
     "decide_vs_bare_insert": "≥ 0.5, goal 0.7",
     "approve_to_effect_vs_dbos_p50": "≤ 1.0",
     "approve_to_effect_vs_dbos_p99": "≤ 1.0",
+    "bytes_per_step_slope": "≤ 1.05",
+    "bytes_per_step_vs_dbos": "goal ≤ 1.25",
+    "bytes_per_step_vs_langgraph_delta": "goal ≤ 0.2",
+    "load_to_resume_1000_over_10": "≤ 1.2",
     "effect_step.commits": "1",
 }
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from benchmarks.bare.server import serving
 from benchmarks.cluster import Cluster, started, told_settings
@@ -44,19 +44,19 @@ class Bench:
 
 def langgraph(bench: Bench) -> dict[str, float]:
     """Measure LangGraph's durable steps."""
-    return flatten("langgraph_sync", _peer(bench, "langgraph"))
+    return flatten("langgraph_sync", _peer(bench, "langgraph_peer"))
 
 
 def dbos(bench: Bench) -> dict[str, float]:
     """Measure DBOS's durable steps and its approvals."""
-    return flatten("dbos", _peer(bench, "dbos", "--approvals", str(APPROVALS)))
+    return flatten("dbos", _peer(bench, "dbos_peer", "--approvals", str(APPROVALS)))
 
 
-def _peer(bench: Bench, name: str, *arguments: str) -> dict[str, float]:
+def _peer(bench: Bench, name: str, *arguments: str) -> dict[str, Any]:
     database = f"{name}_{next(bench.fresh)}"
     bench.cluster.create_database(database)
     environment = bench.cluster.environment(BENCH_DATABASE=database)
-    module = f"benchmarks.peers.{name}_peer"
+    module = f"benchmarks.peers.{name}"
     return figures_of(module, *arguments, environment=environment, python=bench.peers)
 
 
@@ -109,6 +109,22 @@ def waiting(bench: Bench) -> dict[str, float]:
     return figures
 
 
+def growth(bench: Bench) -> dict[str, float]:
+    """Measure what long runs keep of each step, and what it takes to go on after many."""
+    return _ours(bench, "benchmarks.ours.growth")
+
+
+def langgraph_growth(bench: Bench) -> dict[str, float]:
+    """Measure the same of LangGraph, by its list of messages and by DeltaChannel."""
+    kinds = _peer(bench, "langgraph_growth")
+    return flatten("langgraph_list", kinds["list"]) | flatten("langgraph_delta", kinds["delta"])
+
+
+def dbos_growth(bench: Bench) -> dict[str, float]:
+    """Measure the same of DBOS."""
+    return flatten("dbos_growth", _peer(bench, "dbos_growth"))
+
+
 Part = Callable[[Bench], dict[str, float]]
 # What each part measures, by what stands before the dot in the figures' names.
 PARTS: dict[Part, tuple[str, ...]] = {
@@ -116,6 +132,9 @@ PARTS: dict[Part, tuple[str, ...]] = {
     steps: ("pure_step", "pure_step_proposal", "effect_step", "effect_step_proposal"),
     dbos: ("dbos",),
     requests: ("bare_insert", "propose", "decide"),
+    growth: ("growth", "load_to_resume"),
+    langgraph_growth: ("langgraph_list", "langgraph_delta"),
+    dbos_growth: ("dbos_growth",),
     waiting: (
         "approve_to_effect",
         "propose_to_receipt_p50_ms",

@@ -66,6 +66,8 @@ def test_one_figure_is_measured_with_all_that_it_is_made_of():
     assert run.chosen("pure_step_vs_dbos") == [run.steps, run.dbos]
     assert run.chosen("propose_to_receipt_p99_ms_20") == [run.waiting]
     assert run.chosen("decide.commits") == [run.requests]
+    assert run.chosen("bytes_per_step_vs_dbos") == [run.growth, run.dbos_growth]
+    assert run.chosen("load_to_resume_1000_over_10") == [run.growth]
     assert run.chosen(None) == list(run.PARTS)
 
 
