@@ -42,17 +42,17 @@ def run_of(steps: int) -> str:
             proposal = {**step_body(TOOL), "agent_state": state}
             propose(agent, run.pk, proposals=[proposal], single=True)
     work_run(tenant_id=str(run.tenant_id), run_id=str(run.pk), epoch=run.epoch)
-    check(str(run.pk), steps)
+    check(run, steps)
     return str(run.pk)
 
 
-def check(run_id: str, steps: int) -> None:
+def check(run: Run, steps: int) -> None:
     """Raise NotKept unless every step has succeeded and its piece is in the state."""
     with as_agent():
-        done = Step.objects.filter(run=run_id, status=StepStatus.SUCCEEDED).count()
-    kept = len(fetch_state(run_id)["agent_state"]["data"]["messages"])
+        done = Step.objects.filter(run=run, status=StepStatus.SUCCEEDED).count()
+    kept = len(fetch_state(str(run.pk))["agent_state"]["data"]["messages"])
     if (done, kept) != (steps, steps):
-        raise NotKept(f"{done} of {steps} steps of run {run_id} succeeded, {kept} are in its state")
+        raise NotKept(f"{done} of {steps} steps of {run} succeeded, {kept} are in its state")
 
 
 def look(run_id: str) -> dict[str, Any]:
