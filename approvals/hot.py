@@ -1,4 +1,6 @@
-"""The hot write of a decision: a plain approval, and what is shown of it, in two round trips.
+"""The hot write of a decision: a plain approval, and what is shown of it, in one round trip.
+
+Where its request named an idempotency key, a second one keeps the answer and commits.
 
 Whatever is not plain is left to the long way (services/decisions.py), which is the reference: the
 two write the same rows and the same journal, which a test compares.
@@ -7,21 +9,32 @@ two write the same rows and the same journal, which a test compares.
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, models
 
 from approvals.models import Decision, Gate
 from approvals.shown import LOOKED_BACK, GateShown, Similar
 from config.keys import current_key_id, stream_key
 from interrupts import content
 from interrupts.models import Run, Step
+from tenants.idempotency import Answer, KeyName
 from tenants.ids import uuid7
 from tenants.models import User
 from tenants.principal import Principal
-from tenants.statements import prepared
+from tenants.statements import (
+    BEGIN,
+    COMMIT,
+    Row,
+    Statement,
+    prepared,
+    together,
+    transaction_of_statements,
+)
 
+M = TypeVar("M", bound=models.Model)
 _GATE = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
 _DECISION = Decision._meta.concrete_fields  # noqa: SLF001 - Django's API
 _FIELDS = [field.attname for field in _GATE]
@@ -30,7 +43,7 @@ RUN_OF = "SELECT run_id FROM approvals_gate WHERE id = %b::uuid"
 APPROVE = (
     "SELECT verdict, run, epoch, resumed FROM approvals_approve("
     "%b::uuid, %b::uuid, %b::uuid, %b::text, %b::boolean, %b::text,"
-    " %b::uuid, %b::text, %b::bytea, %b::bytea, %b::text)"
+    " %b::uuid, %b::text, %b::bytea, %b::bytea, %b::text, %b::text, %b::text, %b::bigint)"
 )
 SHOW = f"""
 SELECT {", ".join(f"g.{field.column}" for field in _GATE)},
@@ -44,12 +57,12 @@ JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.argument
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE p.state = 'approved') AS approved,
         count(*) FILTER (WHERE p.state = 'rejected') AS rejected,
-        count(*) FILTER (WHERE p.state = 'approved' AND EXISTS (
-            SELECT FROM approvals_decision e
-            WHERE e.gate_id = p.id AND e.counts AND e.edits IS NOT NULL)) AS edited
+        count(*) FILTER (WHERE p.state = 'approved' AND e.gate_id IS NOT NULL) AS edited
     FROM (SELECT o.id, o.state FROM approvals_gate o
         WHERE o.tool_id = g.tool_id AND o.tenant_id = g.tenant_id
-        ORDER BY o.id DESC LIMIT {LOOKED_BACK}) p) past
+        ORDER BY o.id DESC LIMIT {LOOKED_BACK}) p
+    LEFT JOIN (SELECT DISTINCT gate_id FROM approvals_decision
+        WHERE counts AND edits IS NOT NULL) e ON e.gate_id = p.id) past
 WHERE g.id = %b::uuid
 """  # noqa: S608 - names of ours
 
@@ -66,7 +79,16 @@ class Approved(NamedTuple):
 
 def run_of(gate_id: UUID) -> UUID:
     """Return the run of a gate; Gate.DoesNotExist for an unknown one, or another tenant's."""
-    row = prepared(RUN_OF, [gate_id])
+    return run_found(gate_id, prepared(*asking_run_of(gate_id)))
+
+
+def asking_run_of(gate_id: UUID) -> Statement:
+    """Return the statement that looks the run of a gate up."""
+    return Statement(RUN_OF, [gate_id])
+
+
+def run_found(gate_id: UUID, row: Row) -> UUID:
+    """Return the run that was looked up; Gate.DoesNotExist where there is none."""
     if not row:
         raise Gate.DoesNotExist(f"gate {gate_id}")
     run: UUID = row[0]
@@ -82,7 +104,53 @@ def approve(
 ) -> Approved | None:
     """Approve a gate where nothing stands in the way; None: nothing is written, go the long way."""
     decision = uuid7()
-    verdict, run, epoch, _resumed = prepared(
+    return _approved(
+        principal,
+        together(
+            _approving(principal, gate_id, run_id, digest, confirmation, decision),
+            Statement(SHOW, [decision, gate_id]),
+        ),
+    )
+
+
+def approve_under_key(
+    principal: Principal,
+    gate_id: UUID,
+    run_id: UUID,
+    digest: str,
+    confirmation: str | bool | None,  # noqa: FBT001 - as it was sent
+    key: KeyName,
+    answer: Callable[[Approved], Answer],
+) -> tuple[Approved, Answer] | None:
+    """Approve a gate and keep the answer under the request's key, in one transaction of its own.
+
+    None: nothing is written, go the long way; so too where the key is held or was answered.
+    """
+    decision = uuid7()
+    with transaction_of_statements():
+        _, *rows = together(
+            BEGIN,
+            _approving(principal, gate_id, run_id, digest, confirmation, decision, key),
+            Statement(SHOW, [decision, gate_id]),
+        )
+        approved = _approved(principal, rows)
+        if approved is None:
+            return None
+        made = answer(approved)
+        together(key.storing(made), COMMIT)
+    return approved, made
+
+
+def _approving(
+    principal: Principal,
+    gate_id: UUID,
+    run_id: UUID,
+    digest: str,
+    confirmation: str | bool | None,  # noqa: FBT001 - as it was sent
+    decision: UUID,
+    key: KeyName | None = None,
+) -> Statement:
+    return Statement(
         APPROVE,
         [
             principal.tenant_id,
@@ -94,24 +162,28 @@ def approve(
             decision,
             *stream_key(run_id, current_key_id()),
             principal.actor.text,
+            *((key.caller, key.key, key.lock) if key else (None, None, None)),
         ],
     )
+
+
+def _approved(principal: Principal, rows: Sequence[Row]) -> Approved | None:
+    (verdict, run, epoch, _resumed), row = rows
     if verdict != "approved":
         return None
-    shown = _shown(principal, gate_id, decision)
+    shown = _shown(principal, row)
     return Approved(shown, shown.decisions[0], principal.tenant_id, run, epoch)
 
 
-def _shown(principal: Principal, gate_id: UUID, decision_id: UUID) -> GateShown:
-    row = prepared(SHOW, [decision_id, gate_id])
+def _shown(principal: Principal, row: Row) -> GateShown:
     gate_end = len(_FIELDS)
     decided_end = gate_end + len(_DECIDED_FIELDS)
     gate = Gate.from_db(connection.alias, _FIELDS, row[:gate_end])
     decision = Decision.from_db(connection.alias, _DECIDED_FIELDS, row[gate_end:decided_end])
     state_version, tool_name, body, cipher, *similar = row[decided_end:]
-    gate.run = Run(id=gate.run_id, state_version=state_version)
-    gate.step = Step(id=gate.step_id, tool_name=tool_name)
-    decision.user = User(id=principal.id, username=principal.name)
+    gate.run = _part_of(Run, id=gate.run_id, state_version=state_version)
+    gate.step = _part_of(Step, id=gate.step_id, tool_name=tool_name)
+    decision.user = _part_of(User, id=principal.id, username=principal.name)
     arguments = json.loads(content.unseal(principal.tenant_id, bytes(body), cipher))
     return GateShown(
         gate=gate,
@@ -121,3 +193,9 @@ def _shown(principal: Principal, gate_id: UUID, decision_id: UUID) -> GateShown:
         may_decide=True,
         similar=Similar(*similar),
     )
+
+
+def _part_of(model: type[M], **columns: Any) -> M:
+    """Return a row of which only these columns were read; no default is made for the others."""
+    names = [field.attname for field in model._meta.concrete_fields if field.attname in columns]  # noqa: SLF001 - Django's API
+    return model.from_db(connection.alias, names, [columns[name] for name in names])

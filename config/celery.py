@@ -9,6 +9,7 @@ from celery.signals import worker_process_init, worker_shutting_down
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
+from config import sending
 from config.stopping import stop
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -35,12 +36,19 @@ class Hints(Celery):
         options = {**kwargs.pop("transport_options", {}), **HINT_OPTIONS}
         return super().connection_for_write(url, transport_options=options, **kwargs)
 
-    def send_task(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a message; OperationalError at once where the broker has just failed to take one."""
+    def send_task(
+        self, name: str, args: Any = None, kwargs: Any = None, *more: Any, **options: Any
+    ) -> Any:
+        """Send a message; OperationalError at once where the broker has just failed to take one.
+
+        One that has nothing but keyword arguments is a hint, sent lean; it returns None.
+        """
         if time.monotonic() < self.quiet_until:
             raise OperationalError("the broker took no message a moment ago")
         try:
-            return super().send_task(*args, **kwargs)
+            if not (args or more or options):
+                return sending.send(self, name, kwargs or {})
+            return super().send_task(name, args, kwargs, *more, **options)
         except (OperationalError, OSError):
             self.quiet_until = time.monotonic() + QUIET_SECONDS
             raise

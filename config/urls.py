@@ -11,7 +11,7 @@ from tenants.admin.site import site
 
 PAGES = ("tenants.urls", "approvals.urls", "interrupts.urls", "delegation.urls")
 # The last one answers for every path that no other took.
-APIS = ("interrupts.api.urls", "approvals.api.urls", "tenants.api.urls")
+APIS = ("approvals.api.urls", "interrupts.api.urls", "tenants.api.urls")
 
 
 def exists(module: str) -> bool:
@@ -24,11 +24,11 @@ def exists(module: str) -> bool:
 autodiscover_modules("admin", register_to=site)
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    *(path("api/v1/", include(module)) for module in APIS if exists(module)),
     *health,
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", site.urls),
     *(path("", include(module)) for module in PAGES if exists(module)),
-    *(path("api/v1/", include(module)) for module in APIS if exists(module)),
 ]
 
 handler400 = "config.errors.bad_request"

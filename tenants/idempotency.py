@@ -22,7 +22,7 @@ from config.errors import IdempotencyKeyReused, RequestInProgress
 from tenants.models import IdempotentAnswer
 from tenants.scope import current_tenant_id, tenant_scope
 from tenants.sealing import seal, unseal
-from tenants.statements import prepared
+from tenants.statements import Statement, prepared
 
 _PURPOSE = "idempotent-answer"
 SWEPT_AT_ONCE = 1000
@@ -50,21 +50,35 @@ class Answer(NamedTuple):
         return 200 <= self.status < 300
 
 
-@dataclass(slots=True)
-class Pending:
-    """A request that named a key; ``first`` is the answer it had before, if any."""
+class KeyName(NamedTuple):
+    """A key of a caller, and the fingerprint of the request that named it."""
 
     caller: str
     key: str
     fingerprint: bytes
-    in_transaction: bool
-    first: Answer | None = None
-    stored: bool = False
 
     @property
     def lock(self) -> int:
+        """The advisory lock that holds the key while its request is worked."""
         names = json.dumps([str(current_tenant_id()), self.caller, self.key]).encode()
         return int.from_bytes(hashlib.sha256(names).digest()[:8], "big", signed=True)
+
+    def storing(self, answer: Answer) -> Statement:
+        """Return the statement that keeps the answer; it belongs in the transaction it answers."""
+        tenant = current_tenant_id()
+        sealed = seal(answer.body.encode(), _PURPOSE, tenant, self.caller, self.key)
+        headers = json.dumps(dict(answer.headers))
+        return Statement(_STORE, [tenant, *self, answer.status, headers, sealed])
+
+
+@dataclass(slots=True)
+class Pending:
+    """A request that named a key; ``first`` is the answer it had before, if any."""
+
+    name: KeyName
+    in_transaction: bool
+    first: Answer | None = None
+    stored: bool = False
 
 
 _pending: ContextVar[Pending | None] = ContextVar("pending_answer", default=None)
@@ -86,13 +100,13 @@ def once(
     named another request. With ``in_transaction=False`` the services open their own transactions
     and one of them stores the answer; the key is then held by the session.
     """
-    pending = Pending(caller, key, fingerprint, in_transaction)
+    pending = Pending(KeyName(caller, key, fingerprint), in_transaction)
     with ExitStack() as stack:
         if in_transaction:
             stack.enter_context(transaction.atomic(durable=True))
         found = _begin(pending)
         if not in_transaction:
-            stack.callback(_release, pending.lock)
+            stack.callback(_release, pending.name.lock)
         pending.first = _first(pending, found)
         token = _pending.set(pending)
         stack.callback(_pending.reset, token)
@@ -115,9 +129,9 @@ def _begin(pending: Pending) -> _Found:
             _BEGIN,
             [
                 current_tenant_id(),
-                pending.caller,
-                pending.key,
-                pending.lock,
+                pending.name.caller,
+                pending.name.key,
+                pending.name.lock,
                 not pending.in_transaction,
             ],
         )
@@ -130,9 +144,10 @@ def _begin(pending: Pending) -> _Found:
 def _first(pending: Pending, found: _Found) -> Answer | None:
     if found.status is None or found.headers is None or found.body is None:
         return None
-    if found.fingerprint != pending.fingerprint:
+    caller, key, fingerprint = pending.name
+    if found.fingerprint != fingerprint:
         raise IdempotencyKeyReused
-    text = unseal(found.body, _PURPOSE, current_tenant_id(), pending.caller, pending.key)
+    text = unseal(found.body, _PURPOSE, current_tenant_id(), caller, key)
     return Answer(found.status, json.loads(found.headers), text.decode())
 
 
@@ -152,22 +167,10 @@ def store_answer_within_transaction(status: int, headers: Mapping[str, str], bod
     succeeded is sent again.
     """
     pending = _pending.get()
-    if pending is None or pending.stored or not Answer(status, headers, body).is_success:
+    answer = Answer(status, headers, body)
+    if pending is None or pending.stored or not answer.is_success:
         return
-    tenant = current_tenant_id()
-    sealed = seal(body.encode(), _PURPOSE, tenant, pending.caller, pending.key)
-    prepared(
-        _STORE,
-        [
-            tenant,
-            pending.caller,
-            pending.key,
-            pending.fingerprint,
-            status,
-            json.dumps(dict(headers)),
-            sealed,
-        ],
-    )
+    prepared(*pending.name.storing(answer))
     pending.stored = True
 
 

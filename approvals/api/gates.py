@@ -9,9 +9,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from approvals import selectors
+from approvals import hot, selectors
 from approvals.api import bodies, rendering, shapes
-from approvals.cases import UNSET
 from approvals.errors import AlreadyDecided, DigestMismatch
 from approvals.models import FINAL_GATES, Gate, GateState
 from approvals.services import decisions, gates
@@ -26,8 +25,9 @@ from tenants.api.http import WAIT_QUERY, choice, plain, waiting
 from tenants.api.operation import operation
 from tenants.api.pagination import CURSOR_QUERY, page, page_schema
 from tenants.api.view import ApiCall, TenantView
-from tenants.idempotency import Answer
+from tenants.idempotency import Answer, KeyName
 from tenants.principal import Principal
+from tenants.statements import Statement
 
 GATE_QUERY: Final[dict[str, Schema]] = {
     "state": one_of(*GateState),
@@ -139,31 +139,49 @@ class DecisionsView(TenantView):
         own_transaction=True,
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:
-        def render(decided: Decided) -> Answer:
-            if decided.replayed:
-                return gate_answer(decided.gate, call.principal, headers={REPLAYED: "true"})
-            return gate_answer(decided.gate, call.principal, 201, shown=decided.shown)
-
-        body = {"arguments": UNSET, "value": UNSET, **call.body}
         keyed = "HTTP_IDEMPOTENCY_KEY" in call.request.META
         made: list[Answer] = []
 
         def keep(decided: Decided) -> Answer:
-            made.append(render(decided))
+            made.append(_decision_answer(call, decided))
             return made[0]
 
         try:
             decided = decisions.decide_gate(
                 call.principal,
                 pk,
-                **body,
+                run_id=hot.run_found(pk, call.found),
+                **call.body,
                 if_match=call.if_match,
                 answer=keep if keyed else None,
             )
         except (AlreadyDecided, DigestMismatch) as refusal:
             refusal.gate = _gate_now(pk, call.principal)
             raise
-        return made[0] if made else render(decided)
+        return made[0] if made else _decision_answer(call, decided)
+
+    def beside(self, **kwargs: Any) -> Statement:
+        return hot.asking_run_of(kwargs["pk"])
+
+    def at_once(self, call: ApiCall, name: KeyName, **kwargs: Any) -> Answer | None:
+        if not call.if_match.any:
+            return None
+        pk = kwargs["pk"]
+        run = hot.run_found(pk, call.found)
+        return decisions.approve_at_once(
+            call.principal,
+            pk,
+            run,
+            name,
+            call.body,
+            lambda decided: _decision_answer(call, decided),
+        )
+
+
+def _decision_answer(call: ApiCall, decided: Decided) -> Answer:
+    if decided.replayed:
+        return gate_answer(decided.gate, call.principal, headers={REPLAYED: "true"})
+    return gate_answer(decided.gate, call.principal, 201, shown=decided.shown)
 
 
 def _gate_now(gate_id: UUID, principal: Principal) -> dict[str, Any]:

@@ -1,13 +1,16 @@
-"""Paths of gates and policy, exactly as docs/api.md writes them: no slash at the end."""
+"""Paths of gates and policy, exactly as docs/api.md writes them: no slash at the end.
+
+They are tried in turn, so those that are asked for most stand first.
+"""
 
 from django.urls import path
 
 from approvals.api import gates, policies
 
 urlpatterns = [
-    path("gates", gates.GatesView.as_view()),
-    path("gates/<id:pk>", gates.GateView.as_view()),
     path("gates/<id:pk>/decisions", gates.DecisionsView.as_view()),
+    path("gates/<id:pk>", gates.GateView.as_view()),
+    path("gates", gates.GatesView.as_view()),
     path("gates/<id:pk>/decisions/<id:decision>", gates.DecisionView.as_view()),
     path("policies/current", policies.CurrentPolicyView.as_view()),
     path("policies/check", policies.CheckPolicyView.as_view()),

@@ -181,7 +181,14 @@ class Decision(TenantOwned):
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["user", "id"], name="decisions_of_a_person")]
+        indexes = [
+            models.Index(fields=["user", "id"], name="decisions_of_a_person"),
+            models.Index(
+                fields=["gate"],
+                condition=Q(counts=True, edits__isnull=False),
+                name="decisions_that_edit",
+            ),
+        ]
         constraints = [
             # A person votes once for what is shown, with all their tokens.
             models.UniqueConstraint(

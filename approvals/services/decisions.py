@@ -7,14 +7,14 @@ system in a transaction of its own, and the decision is then looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from approvals import cases, deciders, hot, owed, selectors, transitions
 from approvals.cases import UNSET, BehindTime, Case, Wanted
@@ -31,7 +31,7 @@ from interrupts.transitions import holds, steps
 from interrupts.work import locked
 from tenants import idempotency
 from tenants.conditions import ANY_VERSION, IfMatch
-from tenants.idempotency import Answer
+from tenants.idempotency import Answer, KeyName
 from tenants.principal import Principal
 
 LOOKS: Final = 4  # a decision, and what may have to be brought up to date before it
@@ -68,13 +68,14 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     hold_seconds: float | None = None,
     if_match: IfMatch = ANY_VERSION,
     answer: Render | None = None,
+    run_id: UUID | None = None,
 ) -> Decided:
     """Decide a gate as a person; the same decision of the same person again is the first one.
 
     Raises PeopleOnly, NotAnApprover, OwnRequest, GateExpired, AlreadyDecided, GatePreparing,
     DigestMismatch, VersionMismatch, ConfirmationRequired, InvalidBody, InvalidArguments and
     DeniedByPolicy, in this order. ``answer`` is kept, in the decision's transaction, as the answer
-    of a request that named an idempotency key.
+    of a request that named an idempotency key; ``run_id`` is the gate's, where that is known.
     """
     if not principal.is_person:
         raise PeopleOnly
@@ -87,7 +88,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
         confirmation=confirmation,
         hold_seconds=hold_seconds,
     )
-    run_id = hot.run_of(gate_id)
+    run_id = run_id or hot.run_of(gate_id)
     if _is_plain(wanted) and if_match.any:
         decided = _approve_plainly(principal, gate_id, run_id, wanted, answer)
         if decided is not None:
@@ -101,6 +102,43 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
         except BehindTime as behind:
             renewed = _bring_up_to_date(behind)
     raise GatePreparing("The gate changes faster than it can be decided.")
+
+
+def approve_at_once(
+    principal: Principal,
+    gate_id: UUID,
+    run_id: UUID,
+    key: KeyName,
+    body: Mapping[str, Any],
+    answer: Render,
+) -> Answer | None:
+    """Approve a gate for a request with a key, in few round trips; None: nothing is done.
+
+    That is so wherever the decision is more than a plain approval that nothing stands in the way
+    of, or the key was named before: `decide_gate` then says what is to be said.
+    """
+    wanted = Wanted(**body)
+    if not _is_plain(wanted) or connection.in_atomic_block:
+        return None
+    made = hot.approve_under_key(
+        principal,
+        gate_id,
+        run_id,
+        wanted.digest,
+        wanted.confirmation,
+        key,
+        lambda approved: answer(_decided(approved)),
+    )
+    if made is None:
+        return None
+    approved, kept = made
+    queue.send_after_commit(approved.tenant, approved.run, approved.epoch)
+    return kept
+
+
+def _decided(approved: hot.Approved) -> Decided:
+    shown = approved.shown
+    return Decided(shown.gate, approved.decision, replayed=False, shown=shown)
 
 
 def _is_plain(wanted: Wanted) -> bool:
@@ -123,9 +161,7 @@ def _approve_plainly(
         approved = hot.approve(principal, gate_id, run_id, wanted.digest, wanted.confirmation)
         if approved is None:
             return None
-        decided = Decided(
-            approved.shown.gate, approved.decision, replayed=False, shown=approved.shown
-        )
+        decided = _decided(approved)
         if answer is not None:
             idempotency.store_answer_within_transaction(*answer(decided))
         queue.send_after_commit(approved.tenant, approved.run, approved.epoch)

@@ -51,5 +51,5 @@ def as_agent() -> Iterator[Principal]:
     """Work as the agent whose key the benchmark holds, as a request does."""
     request = HttpRequest()
     request.META["HTTP_AUTHORIZATION"] = f"Bearer {AGENT}"
-    with signed_in(request) as principal:
-        yield principal
+    with signed_in(request) as signed:
+        yield signed.principal

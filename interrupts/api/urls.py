@@ -1,10 +1,15 @@
-"""Paths of the engine's API, exactly as docs/api.md writes them: no slash at the end."""
+"""Paths of the engine's API, exactly as docs/api.md writes them: no slash at the end.
+
+They are tried in turn, so those that are asked for most stand first.
+"""
 
 from django.urls import path
 
 from interrupts.api import catalogue, interrupts, journals, runs, steps
 
 urlpatterns = [
+    path("runs/<id:pk>/steps", steps.StepsView.as_view()),
+    path("steps/<id:pk>", steps.StepView.as_view()),
     path("runs", runs.RunsView.as_view()),
     path("runs/<id:pk>", runs.RunView.as_view()),
     path("runs/<id:pk>/children", runs.ChildrenView.as_view()),
@@ -17,10 +22,8 @@ urlpatterns = [
     path("runs/<id:pk>/fork", runs.ForkView.as_view()),
     path("runs/<id:pk>/checkpoints", runs.CheckpointsView.as_view()),
     path("runs/<id:pk>/interrupts", interrupts.OpenInterruptView.as_view()),
-    path("runs/<id:pk>/steps", steps.StepsView.as_view()),
     path("runs/<id:pk>/journal", journals.JournalView.as_view()),
     path("runs/<id:pk>/events", journals.RunEventsView.as_view()),
-    path("steps/<id:pk>", steps.StepView.as_view()),
     path("steps/<id:pk>/claim", steps.ClaimStepView.as_view()),
     path("steps/<id:pk>/reconciliation", steps.ReconciliationView.as_view()),
     path("steps/<id:pk>/compensation", steps.CompensationView.as_view()),

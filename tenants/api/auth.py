@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user
@@ -19,7 +20,7 @@ from config.keys import secret_hash
 from tenants.models import Membership, User
 from tenants.principal import AGENT_PREFIX, USER_PREFIX, Principal
 from tenants.scope import tenant_scope
-from tenants.statements import prepared
+from tenants.statements import Row, Statement, prepared, together
 
 SESSION_TENANT = "tenant"  # the web session's key for the tenant its person chose
 _MAX_SECRET = 200
@@ -29,32 +30,43 @@ _SIGN_IN = (
 )
 
 
+class SignedIn(NamedTuple):
+    """Who asks, and the first row of what was looked up beside."""
+
+    principal: Principal
+    found: Row = ()
+
+
 @contextmanager
-def signed_in(request: HttpRequest) -> Iterator[Principal]:
-    """Work as whoever asks, in their tenant, until the block ends; Unauthenticated if no one."""
+def signed_in(request: HttpRequest, also: Statement | None = None) -> Iterator[SignedIn]:
+    """Work as whoever asks, in their tenant, until the block ends; Unauthenticated if no one.
+
+    ``also`` is looked up in that tenant, in the same round trip where that can be.
+    """
     header = request.META.get("HTTP_AUTHORIZATION")
     if header:
-        principal = _by_bearer(header)
-        with tenant_scope(principal.tenant_id, variable_set=True):
-            yield principal
+        signed = _by_bearer(header, also)
+        with tenant_scope(signed.principal.tenant_id, variable_set=True):
+            yield signed
         return
     user, tenant_id = _of_session(request)
     with tenant_scope(tenant_id):
         principal = _member(user, tenant_id)
         _check_csrf(request)
-        yield principal
+        yield SignedIn(principal, prepared(*also) if also else ())
 
 
-def _by_bearer(header: str) -> Principal:
+def _by_bearer(header: str, also: Statement | None) -> SignedIn:
     scheme, _, secret = header.partition(" ")
     secret = secret.strip()
     known_form = secret.startswith((AGENT_PREFIX, USER_PREFIX)) and len(secret) <= _MAX_SECRET
     if scheme.lower() != "bearer" or not known_form:
         raise Unauthenticated
-    row = prepared(_SIGN_IN, [secret_hash(secret)])
+    sign_in = Statement(_SIGN_IN, [secret_hash(secret)])
+    row, found = together(sign_in, also) if also else (prepared(*sign_in), ())
     if not row:
         raise Unauthenticated
-    return Principal(*row)
+    return SignedIn(Principal(*row), found)
 
 
 def _of_session(request: HttpRequest) -> tuple[User, UUID]:

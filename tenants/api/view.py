@@ -22,16 +22,17 @@ from config import jsontext
 from config.errors import MethodNotAllowed, NotFound, Problem, as_problem
 from tenants import idempotency
 from tenants.api.answers import replayed, response
-from tenants.api.auth import signed_in
+from tenants.api.auth import SignedIn, signed_in
 from tenants.api.http import read_if_match
 from tenants.api.openapi import TenantSchema
 from tenants.api.operation import Operation
 from tenants.api.parsing import parse_body, read_body
 from tenants.conditions import IfMatch
 from tenants.errors import InvalidHeader
-from tenants.idempotency import Answer
+from tenants.idempotency import Answer, KeyName
 from tenants.models import TenantOwned
 from tenants.principal import Principal
+from tenants.statements import Row, Statement
 
 FORESEEN = (
     Problem,
@@ -54,6 +55,7 @@ class ApiCall:
     request: HttpRequest
     principal: Principal
     body: Any
+    found: Row = ()  # what ``beside`` looked up
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -88,8 +90,8 @@ class TenantView(APIView):
 
     def dispatch(self, request: HttpRequest, *_args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            with signed_in(request) as principal:
-                made = response(self._serve(request, principal, kwargs))
+            with signed_in(request, self.beside(**kwargs)) as signed:
+                made = response(self._serve(request, signed, kwargs))
         except FORESEEN as refusal:
             made = as_problem(refusal)
         made.headers.setdefault("Cache-Control", "no-store")
@@ -101,15 +103,24 @@ class TenantView(APIView):
             return True
         return self.subject.objects.filter(pk=kwargs["pk"]).exists()
 
-    def _serve(
-        self, request: HttpRequest, principal: Principal, kwargs: Mapping[str, Any]
-    ) -> Answer:
+    def beside(self, **kwargs: Any) -> Statement | None:  # noqa: ARG002
+        """Return what is to be looked up in the caller's tenant while they are signed in."""
+        return None
+
+    def at_once(self, call: ApiCall, name: KeyName, **kwargs: Any) -> Answer | None:  # noqa: ARG002
+        """Answer a request with a key in few round trips; None: nothing is done, go the long way.
+
+        What it does, and the answer under the key, must be one transaction.
+        """
+        return None
+
+    def _serve(self, request: HttpRequest, signed: SignedIn, kwargs: Mapping[str, Any]) -> Answer:
         operation = self.operations.get(request.method or "")
         raw = read_body(request, operation.limit if operation else self._largest())
         try:
             if operation is None:
                 return self._without_operation(request)
-            call = _read(request, principal, operation, raw)
+            call = _read(request, signed, operation, raw)
         except Problem:
             if not self.exists(**kwargs):
                 raise NotFound from None
@@ -118,7 +129,10 @@ class TenantView(APIView):
         key = request.META.get("HTTP_IDEMPOTENCY_KEY") if request.method == "POST" else None
         if key is None:
             return handler(call, **kwargs)
-        return _once(call, key, operation, lambda: handler(call, **kwargs))
+        name = _name(call, key)
+        if (made := self.at_once(call, name, **kwargs)) is not None:
+            return made
+        return _once(name, operation, lambda: handler(call, **kwargs))
 
     def _handler(self, method: str | None) -> Callable[..., Answer]:
         handler: Callable[..., Answer] = getattr(self, _HANDLERS.get(str(method), "get"))
@@ -134,24 +148,23 @@ class TenantView(APIView):
         raise MethodNotAllowed(headers=allow)
 
 
-def _read(request: HttpRequest, principal: Principal, operation: Operation, raw: bytes) -> ApiCall:
+def _read(request: HttpRequest, signed: SignedIn, operation: Operation, raw: bytes) -> ApiCall:
     body = parse_body(request, raw) if request.method != "GET" else {}
-    operation.admit(principal)
+    operation.admit(signed.principal)
     operation.body.check(body)
-    return ApiCall(request, principal, body)
+    return ApiCall(request, signed.principal, body, signed.found)
 
 
-def _once(call: ApiCall, key: str, operation: Operation, handle: Callable[[], Answer]) -> Answer:
-    """Work a request with a key once: an answer is kept, a refusal leaves what it recorded."""
+def _name(call: ApiCall, key: str) -> KeyName:
     if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
         raise InvalidHeader(f"Idempotency-Key takes 1 to {MAX_KEY} printable characters.")
+    return KeyName(str(call.principal.actor), key, _fingerprint(call))
+
+
+def _once(name: KeyName, operation: Operation, handle: Callable[[], Answer]) -> Answer:
+    """Work a request with a key once: an answer is kept, a refusal leaves what it recorded."""
     refusal: Problem | None = None
-    with idempotency.once(
-        str(call.principal.actor),
-        key,
-        _fingerprint(call),
-        in_transaction=not operation.own_transaction,
-    ) as pending:
+    with idempotency.once(*name, in_transaction=not operation.own_transaction) as pending:
         if pending.first is not None:
             return replayed(pending.first)
         try:

@@ -10,7 +10,9 @@ from approvals import hot
 from approvals.authority import refusal_sql
 from approvals.models import Decision, Gate
 from interrupts.models import Interrupt, Run, Step
-from tenants.models import JournalEntry
+from tenants.idempotency import KeyName
+from tenants.models import IdempotentAnswer, JournalEntry
+from tenants.statements import Statement
 
 UNLIKE = {"id", "run_id", "step_id", "interrupt_id", "gate", "interrupt", "key_scope", "root",
           "group", "checkpoint", "checkpoint_id", "step", "authorized_gate", "gate_id"}  # fmt: skip
@@ -18,16 +20,19 @@ UNLIKE = {"id", "run_id", "step_id", "interrupt_id", "gate", "interrupt", "key_s
 
 @pytest.fixture
 def ways(monkeypatch):
-    """Count which way each decision went, and let a test close the hot one."""
+    """Count which way each decision went."""
     taken = []
-    through = hot.approve
 
-    def approve(*given):
-        made = through(*given)
-        taken.append("hot" if made else "long")
-        return made
+    def watched(through, name):
+        def approve(*given):
+            made = through(*given)
+            taken.append(name if made else "long")
+            return made
 
-    monkeypatch.setattr(hot, "approve", approve)
+        return approve
+
+    monkeypatch.setattr(hot, "approve", watched(hot.approve, "hot"))
+    monkeypatch.setattr(hot, "approve_under_key", watched(hot.approve_under_key, "keyed"))
     return taken
 
 
@@ -161,6 +166,126 @@ def test_what_is_not_plain_is_left_to_the_long_way_unwritten(house, close):
 
     assert made is None
     assert house.trace(gate) == before
+
+
+# Under an idempotency key
+
+
+KEY = {"Idempotency-Key": "k1"}
+
+
+def post(house, gate, who="alice", verdict="approve", **more):
+    body = {"verdict": verdict, "digest": gate.digest, **more}
+    return house.request(who, "POST", f"/gates/{gate.pk}/decisions", body, **KEY)
+
+
+def test_an_approval_under_a_key_writes_and_shows_what_one_without_does(house, ways):
+    first, second = house.ask(), house.ask()
+    plain = house.request(
+        "alice", "POST", f"/gates/{first.pk}/decisions",
+        {"verdict": "approve", "digest": first.digest},
+    )  # fmt: skip
+
+    keyed = post(house, second)
+
+    assert ways == ["hot", "keyed"]
+    assert rows_of(first) == rows_of(second)
+    for _, shown, _ in (plain, keyed):
+        shown["similar"] = None
+    assert masked(plain[1]) == masked(keyed[1])
+    assert plain[0] == keyed[0] == 201
+    assert IdempotentAnswer.objects.count() == 1
+
+
+def test_an_approval_under_a_key_wakes_a_worker_once_it_is_committed(house, ways):
+    gate = house.ask()
+    house.wakes.clear()
+
+    post(house, gate)
+
+    assert ways == ["keyed"]
+    assert house.work(gate.run_id) == 1
+    assert house.work(gate.run_id) == 0
+
+
+def test_an_approval_under_a_key_is_answered_again(house, ways):
+    gate = house.ask()
+    first = post(house, gate)
+    before = house.trace(gate)
+
+    again = post(house, gate)
+
+    assert again[:2] == first[:2]
+    assert again[2]["Idempotent-Replayed"] == "true"
+    assert ways == ["keyed", "long"]
+    assert house.trace(gate) == before
+
+
+def test_a_key_that_named_another_approval_is_refused_and_approves_nothing(house):
+    first, second = house.ask(), house.ask()
+    post(house, first)
+    before = house.trace(second)
+
+    status, told, _ = post(house, second)
+
+    assert (status, told["code"]) == (422, "idempotency-key-reused")
+    assert house.trace(second) == before
+    assert Decision.objects.filter(gate=second).count() == 0
+
+
+def test_what_is_not_plain_is_decided_under_its_key_all_the_same(house, ways):
+    gate = house.ask()
+
+    status, shown, _ = post(house, gate, verdict="reject", reason="no")
+
+    assert (status, shown["state"]) == (201, "rejected")
+    assert ways == []
+    assert post(house, gate, verdict="reject", reason="no")[2]["Idempotent-Replayed"] == "true"
+
+
+def test_an_approval_whose_answer_cannot_be_kept_is_not_made(house, monkeypatch):
+    gate = house.ask()
+    before = house.trace(gate)
+    monkeypatch.setattr("tenants.idempotency.KeyName.storing", lambda *_: Statement("SELECT 1 / 0"))
+
+    status, told, _ = post(house, gate)
+
+    assert (status, told["code"]) == (500, "internal-error")
+    assert house.trace(gate) == before
+    assert not Decision.objects.exists()
+    monkeypatch.undo()
+    assert post(house, gate)[0] == 201
+
+
+def test_an_approval_that_cannot_be_shown_is_not_made(house, monkeypatch):
+    gate = house.ask()
+    before = house.trace(gate)
+
+    def broken(*_):
+        raise RuntimeError("no rendering")
+
+    monkeypatch.setattr("approvals.api.rendering.gate", broken)
+    with pytest.raises(RuntimeError):
+        post(house, gate)
+    assert house.trace(gate) == before
+    assert not Decision.objects.exists()
+
+
+def test_an_approval_whose_key_is_held_is_refused_at_once(house):
+    gate = house.ask()
+    before = house.trace(gate)
+    elsewhere = connection.copy()
+    name = KeyName(str(house.people["alice"].actor), "k1", b"")
+    try:
+        with elsewhere.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [name.lock])
+        status, told, _ = post(house, gate)
+    finally:
+        elsewhere.close()
+
+    assert (status, told["code"]) == (409, "request-in-progress")
+    assert house.trace(gate) == before
+    assert post(house, gate)[0] == 201
 
 
 def test_the_hot_path_asks_the_one_authority_function(house):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from kombu.exceptions import OperationalError
+from redis import ConnectionPool, Redis
 
+from config import sending
 from config.celery import Hints
 
 MOST_SECONDS = 0.25
@@ -67,3 +69,30 @@ def test_a_broker_that_is_back_takes_hints_again() -> None:
     seconds_of_a_refused(app)
     time.sleep(0.06)
     app.send_task("x.y", kwargs={"id": "1"})
+
+
+def test_hints_to_redis_are_sent_with_one_client(folder: Path) -> None:
+    connection = hints(f"redis+socket://{folder}/gone.sock").connection_for_write()
+    assert connection.get_transport_cls() is sending.Transport
+    assert connection.clone().get_transport_cls() is sending.Transport
+    channel = object.__new__(sending.Channel)
+    channel._pool, channel.Client = ConnectionPool(), Redis
+    assert channel._create_client() is channel._create_client()
+    assert channel._create_client().connection_pool is channel._pool
+
+
+def test_a_hint_is_a_message_that_a_worker_takes() -> None:
+    app = hints("memory://")
+    seen: list[str] = []
+
+    def take(id: str) -> None:  # noqa: A002 - a name of the message
+        seen.append(id)
+
+    app.task(name="x.y")(take)
+    app.send_task("x.y", kwargs={"id": "1"})
+    with app.connection_for_read() as connection:
+        message = app.amqp.default_queue(connection.default_channel).get(no_ack=True)
+    assert message is not None
+    args, kwargs, _ = message.decode()
+    app.tasks[message.headers["task"]](*args, **kwargs)
+    assert seen == ["1"]
