@@ -41,6 +41,33 @@ def tenant_reference(table: str, column: str, target: str, *, key: str = "id") -
     )
 
 
+def tenant_implied(*tables: str) -> RunSQL:
+    """Take the plain reference to the tenant off tables that refer to a row of it in any case.
+
+    Each row of these names a row of the same tenant, which refers to it in turn. The plain one told
+    nothing more, and locked the tenant's row in every transaction that wrote one.
+    """
+    return RunSQL(
+        [
+            f"""
+            DO $$ DECLARE named text;
+            BEGIN
+                SELECT c.conname INTO STRICT named FROM pg_constraint c
+                    WHERE c.conrelid = '{table}'::regclass AND c.contype = 'f'
+                        AND c.confrelid = 'tenants_tenant'::regclass;
+                EXECUTE format('ALTER TABLE {table} DROP CONSTRAINT %I', named);
+            END $$;
+            """  # noqa: S608 - names of ours
+            for table in tables
+        ],
+        [
+            f"ALTER TABLE {table} ADD FOREIGN KEY (tenant_id) REFERENCES tenants_tenant (id)"
+            " DEFERRABLE INITIALLY DEFERRED"
+            for table in tables
+        ],
+    )
+
+
 def append_only(table: str) -> RunSQL:
     """Refuse UPDATE, DELETE and TRUNCATE of ``table``, by privilege and by trigger."""
     return RunSQL(

@@ -74,6 +74,22 @@ def test_every_table_belongs_to_tenants_or_is_named_as_shared() -> None:
     assert known - tables_with_tenant() - {"tenants_tenant"} <= SHARED
 
 
+def test_every_row_of_a_tenant_leads_to_its_tenant() -> None:
+    references = rows(
+        "SELECT c.conrelid::regclass::text, c.confrelid::regclass::text FROM pg_constraint c"
+        " WHERE c.contype = 'f' AND c.convalidated AND EXISTS (SELECT FROM unnest(c.conkey) k"
+        "   JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k"
+        "   WHERE a.attname = 'tenant_id')"
+        # One that may be null refers to nothing where it is.
+        " AND NOT EXISTS (SELECT FROM unnest(c.conkey) k JOIN pg_attribute a"
+        "   ON a.attrelid = c.conrelid AND a.attnum = k WHERE NOT a.attnotnull)"
+    )
+    leads = {"tenants_tenant"}
+    while more := {table for table, to in references if to in leads} - leads:
+        leads |= more
+    assert tables_with_tenant() - leads == {"tenants_journalentry"}  # its stream may be the tenant
+
+
 def test_every_policy_for_the_app_role_is_about_the_sessions_tenant() -> None:
     open_policies = rows(
         "SELECT tablename, policyname FROM pg_policies"
