@@ -15,7 +15,7 @@ HEAVY = "CREATE TABLE heavy (id serial PRIMARY KEY, body text)"
 
 @pytest.fixture
 def database(monkeypatch, settings):
-    where = settings.DATABASES["default"]
+    where = settings.DATABASES["owner"]
     monkeypatch.setenv("BENCH_SOCKETS", str(where["HOST"]))
     monkeypatch.setenv("BENCH_USER", where["USER"])
     with psycopg.connect(dsn("postgres"), autocommit=True) as admin:
