@@ -15,6 +15,10 @@ from psycopg import sql
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY_SECONDS = 0.2
+# Most waits end soon after they began: while few wait, and one of them began just now.
+LOOK_SOON_SECONDS = 0.02
+SOON_SECONDS = 1.0
+FEW = 50
 LONGEST_PAUSE_SECONDS = 2.0
 
 
@@ -62,6 +66,7 @@ class Changes:
         self.waiters: dict[Channel, dict[asyncio.Future[bool], int]] = defaultdict(dict)
         self.connection: psycopg.AsyncConnection | None = None
         self.looker: asyncio.Task[None] | None = None
+        self.newest = 0.0  # when the last wait began, by the loop's clock
         self.closed = False
 
     def after(self, channel: Channel, version: int) -> asyncio.Future[bool]:
@@ -69,11 +74,13 @@ class Changes:
 
         Whoever stops waiting cancels it.
         """
-        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
         if self.closed:
             waiter.set_result(False)
             return waiter
         self.waiters[channel][waiter] = version
+        self.newest = loop.time()
         waiter.add_done_callback(lambda done: self._forget(channel, done))
         if self.looker is None or self.looker.done():
             self.looker = asyncio.create_task(self._look_while_somebody_waits())
@@ -97,16 +104,22 @@ class Changes:
             self.waiters.pop(channel, None)
 
     async def _look_while_somebody_waits(self) -> None:
-        pause = LOOK_EVERY_SECONDS
+        failed = LOOK_EVERY_SECONDS
+        pause = LOOK_SOON_SECONDS
         while self.waiters:
             await asyncio.sleep(pause)
             try:
                 await self._look()
-                pause = LOOK_EVERY_SECONDS
+                failed, pause = LOOK_EVERY_SECONDS, self._pause()
             except psycopg.Error as fault:
                 logger.warning("can't look for changes: %s", fault)
                 await self._hang_up()
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                failed = pause = min(failed * 2, LONGEST_PAUSE_SECONDS)
+
+    def _pause(self) -> float:
+        waited = asyncio.get_running_loop().time() - self.newest
+        few = len(self.waiters) <= FEW
+        return LOOK_SOON_SECONDS if few and waited < SOON_SECONDS else LOOK_EVERY_SECONDS
 
     async def _look(self) -> None:
         if self.connection is None or self.connection.closed:

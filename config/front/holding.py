@@ -13,7 +13,6 @@ from config.front.http import Receive, Request, Response, Send
 
 WAIT, STREAM = b"x-abeyance-wait", b"x-abeyance-stream"
 VERSION, END = b"x-abeyance-version", b"x-abeyance-stream-end"
-SEEN = b"x-abeyance-seen"
 SEEN = b"x-abeyance-seen"  # asked again, Django is told which version it first answered with
 LONGEST_WAIT_SECONDS = 60.0
 SIGN_OF_LIFE_SECONDS = 15.0
@@ -36,8 +35,7 @@ class Held:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_seconds(self.request)
         # Where the caller named no version, the one first seen is what the next answer is new to.
-        again = self.request.with_header(SEEN, response.private.get(VERSION, "").encode())
-        self.request = self.request.with_header(SEEN, response.private[VERSION].encode())
+        again = self.request.with_header(SEEN, response.private[VERSION].encode())
         async with client_leaving(receive) as leaving:
             while (channel := channel_of(response, WAIT)) and (left := deadline - loop.time()) > 0:
                 waiter = self.changes.after(channel, version_of(response))

@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.models import F
 
 from config.database import connect_parameters
-from config.front.changes import Changes, Channel, Kind
+from config.front.changes import FEW, Changes, Channel, Kind
 from interrupts.models import Run
 from tenants.ids import uuid7
 from tenants.models import Agent, Tenant
@@ -117,6 +117,42 @@ def test_waiting_goes_on_when_the_database_drops_the_connection(
         await changes.close()
 
     run(test())
+
+
+def looks_in(seconds: float, changes: Changes, waits: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Count the looks in a while in which so many wait, and nothing changes."""
+    looks = 0
+
+    async def look() -> None:
+        nonlocal looks
+        looks += 1
+
+    async def test() -> None:
+        monkeypatch.setattr(changes, "_look", look)
+        held = [changes.after(Channel(Kind.STATE, uuid7()), 1) for _ in range(waits)]
+        await asyncio.sleep(seconds)
+        for waiter in held:
+            waiter.cancel()
+        await changes.close()
+
+    run(test())
+    return looks
+
+
+def test_few_who_began_to_wait_just_now_are_looked_for_more_often(
+    changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("config.front.changes.LOOK_EVERY_SECONDS", 60)
+    assert looks_in(0.5, changes, FEW, monkeypatch) > 1
+    assert looks_in(0.5, changes, FEW + 1, monkeypatch) <= 1
+
+
+def test_who_has_waited_for_a_while_is_looked_for_now_and_then(
+    changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("config.front.changes.LOOK_EVERY_SECONDS", 60)
+    monkeypatch.setattr("config.front.changes.SOON_SECONDS", 0)
+    assert looks_in(0.5, changes, 1, monkeypatch) <= 1
 
 
 def hang_up(pid: int) -> None:
