@@ -5,8 +5,11 @@ What is current is remembered for one authority version, which every change of a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
 
 from interrupts import effects
 from interrupts.authorizer import authorizer
@@ -16,6 +19,7 @@ from interrupts.schemas import Validator
 from tenants.models import Tenant
 from tenants.scope import current_tenant_id
 from tenants.sealing import unseal
+from tenants.selectors import secret_values
 
 TOOL_SECRET = "tool-secret"  # noqa: S105 - the purpose that such a secret is sealed for
 
@@ -60,7 +64,17 @@ def effect(tenant: UUID, version_id: UUID, authority_version: int) -> effects.Ef
         secret=secret,
         allowed_hosts=authorizer().allowed_hosts(),
         quote_refusals=not found.sensitive,
+        tenant=Tenant.objects.values_list("slug", flat=True).get(pk=tenant),
+        read_secrets=_read_secrets,
     )
+
+
+def _read_secrets(names: frozenset[str]) -> Mapping[str, str]:
+    """Read what a call signs in with, as it is now; where it can't be read the call is not sent."""
+    try:
+        return secret_values(names)
+    except (OperationalError, InterfaceError) as fault:
+        raise effects.NotSent("The secrets could not be read.") from fault
 
 
 def offers(found: ToolVersion, tool: str) -> effects.Offers:

@@ -5,7 +5,7 @@ Every fault is ``(pointer, detail)``, the pointer into the declaration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from config.errors import pointer
@@ -16,9 +16,12 @@ from interrupts.effects.validation import (
     DEFAULT_LEASE,
     DEFAULT_SETTLE_AFTER,
     DEFAULT_TIMEOUT,
+    arguments_named,
     check_effect,
+    secrets_named,
 )
 from interrupts.models import Effect, Risk
+from interrupts.paths import Path, overlaps, parse_pointers
 from interrupts.schemas import check_schema
 from interrupts.schemas.outline import declares
 from interrupts.templates import check_sensitive, check_template
@@ -126,12 +129,37 @@ def _content_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
     yield from effect_faults
     if not effect_faults:
         yield from _compensation_faults(declaration)
+        if not schema_faults and not sensitive_faults:
+            yield from _request_faults(declaration, parse_pointers(sensitive))
 
 
 def _role_faults(roles: Mapping[str, str], schema: dict[str, Any]) -> Iterator[Fault]:
     for name in roles:
         if not declares(schema, tuple(name.split("."))):
             yield pointer("roles", name), "No such argument is declared."
+
+
+def _request_faults(declaration: Mapping[str, Any], sensitive: tuple[Path, ...]) -> Iterator[Fault]:
+    """What declared requests send stands in the schema; no URL and no preview shows what is hidden.
+
+    URLs lie in the logs of every proxy on the way.
+    """
+    schema = declaration["arguments"]
+    for place, path, is_url in arguments_named(declaration):
+        if path and not declares(schema, path):
+            yield place, f"{{arguments.{'.'.join(path)}}} names no declared argument."
+        if (is_url or place.startswith("/preview/answer/")) and overlaps(path, sensitive):
+            yield place, "What is sensitive stands in no URL and is shown in no preview."
+
+
+def secret_faults(
+    declarations: Sequence[Mapping[str, Any]], known: Collection[str]
+) -> Iterator[Fault]:
+    """Yield a fault for each secret that a checked declaration names and the tenant has not."""
+    for index, declaration in enumerate(declarations):
+        for place, name in secrets_named(declaration):
+            if name not in known:
+                yield pointer(index) + place, f"There is no secret {name!r}."
 
 
 def _compensation_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:

@@ -121,3 +121,10 @@ class CheckpointVersion(DomainError):
     """The checkpoint was taken by another release, and this one can't read it; nothing goes on."""
 
     code = "checkpoint-version"
+
+
+class UnknownSecret(Problem):
+    """The tool signs in with a secret that the tenant has not."""
+
+    code = "unknown-secret"
+    status = 422

@@ -8,7 +8,6 @@ as nothing or reorder the text are written out.
 
 import hashlib
 import hmac
-import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from config.jsontext import canonical
+from interrupts.braces import split
 from interrupts.paths import (
     MISSING,
     Path,
@@ -34,7 +34,6 @@ MAX_VALUE: Final = 200
 
 Fault = tuple[str, str]
 
-_TOKEN: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
@@ -52,7 +51,7 @@ class Template:
     __slots__ = ("_parts", "paths")
 
     def __init__(self, text: str) -> None:
-        self._parts = _split(text)
+        self._parts = split(text)
         self.paths: tuple[Path, ...] = tuple(p for p in self._parts if isinstance(p, tuple))
 
     def pieces(self, arguments: Any, sensitive: Iterable[str] = ()) -> list[Piece]:
@@ -178,33 +177,3 @@ def _visible(text: str) -> str:
         f"\\u{{{ord(char):x}}}" if unicodedata.category(char) in _INVISIBLE else char
         for char in text
     )
-
-
-def _split(text: str) -> tuple[str | Path, ...]:
-    parts: list[str | Path] = []
-    literal, end = "", 0
-    for token in _TOKEN.finditer(text):
-        literal += text[end : token.start()]
-        end = token.end()
-        if token[1] is None:
-            literal += _brace(token[0])
-        else:
-            parts += [literal, _path(token[1])] if literal else [_path(token[1])]
-            literal = ""
-    literal += text[end:]
-    return (*parts, literal) if literal else tuple(parts)
-
-
-def _brace(token: str) -> str:
-    if len(token) == 1:
-        raise ValueError("A single brace; write {{ or }} for a brace itself.")
-    return token[0]
-
-
-def _path(name: str) -> Path:
-    if name.startswith("/"):
-        return parse_pointer(name)
-    parts = tuple(name.split("."))
-    if not all(part and part == part.strip() for part in parts):
-        raise ValueError(f"{{{name}}} is no name of an argument.")
-    return parts

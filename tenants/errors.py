@@ -28,3 +28,10 @@ class OwnAuthority(Forbidden):
     """Nobody gives authority to themselves."""
 
     code = "own-authority"
+
+
+class InvalidSecret(Problem):
+    """The name or the value can be no secret's; neither is stored."""
+
+    code = "invalid-secret"
+    status = 422

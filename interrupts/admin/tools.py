@@ -14,7 +14,7 @@ from django.utils.html import format_html
 
 from config.errors import Problem
 from config.jsontext import parse
-from interrupts.declarations import FORM, check_tool
+from interrupts.declarations import FORM, check_tool, secret_faults
 from interrupts.models import Effect, Risk, Tool, ToolVersion
 from interrupts.services.tools import retire_tools, set_tools
 from tenants.admin.base import ConfigAdmin, ReadAdmin
@@ -23,6 +23,7 @@ from tenants.admin.site import site
 from tenants.admin.standing import Standing
 from tenants.admin.unfolded import NumberInput, Select, Textarea, TextInput, action
 from tenants.changes import Issued
+from tenants.selectors import secret_names
 
 # What is written as JSON, with what it says where nothing is written.
 _JSON: Final[Mapping[str, Any]] = {
@@ -44,10 +45,12 @@ _HELP: Final[Mapping[str, str]] = {
     "failure_modes": '["The customer is refunded twice"]',
     "roles": 'For learning: {"payment": "id", "amount": "number"}.',
     "key_lifetime": "Seconds for which the far end honours an idempotency key.",
-    "executor": '{"kind": "http", "url": "https://…", "timeout": 10}',
-    "preview": '{"url": "https://…"}, or nothing.',
-    "reconcile": '{"url": "https://…/{key}", "settle_after": 10}, or nothing.',
-    "compensate": '{"url": "https://…/{key}/compensate"}, or nothing.',
+    "executor": '{"kind": "http", "url": "https://…", "timeout": 10}, or a "request" of an API of'
+    " its own in place of the url.",
+    "preview": '{"url": "https://…"}, a "request" with what is shown, or nothing.',
+    "reconcile": '{"url": "https://…/{key}", "settle_after": 10}, a "request" with "outcomes", or'
+    " nothing.",
+    "compensate": '{"url": "https://…/{key}/compensate"}, a "request", or nothing.',
 }
 _LINES: Final = 500  # the longest text of one line that a declaration holds
 
@@ -123,6 +126,9 @@ class ToolForm(NamedForm):
         cleaned = super().clean()
         if not self.errors:
             self.add_faults(check_tool(self.declaration()))
+        if not self.errors:
+            unknown = secret_faults([self.declaration()], secret_names())
+            self.add_faults([(place.removeprefix("/0"), detail) for place, detail in unknown])
         return cleaned
 
     def declaration(self) -> dict[str, Any]:

@@ -298,12 +298,15 @@ def tool(row: Tool, principal: Principal) -> Shown:
     }
 
 
+_FAR_END: Final = frozenset({"url", "request", "answer", "outcomes"})
+
+
 def _calls(version: ToolVersion, principal: Principal) -> Shown:
     """Show how the tool is called; an agent is not told where, since the service calls it."""
     return {
         name: declared
         if declared is None or principal.is_person
-        else {key: value for key, value in declared.items() if key != "url"}
+        else {key: value for key, value in declared.items() if key not in _FAR_END}
         for name, declared in (
             ("executor", version.executor),
             ("preview", version.preview),

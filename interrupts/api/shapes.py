@@ -255,7 +255,7 @@ CHECKPOINT: Final = component("Checkpoint", shown(**_CHECKPOINT, agent_state=or_
 _CALLED: Final[Schema] = {
     "type": ["object", "null"],
     "additionalProperties": True,
-    "description": "As declared; agents are not told the URL.",
+    "description": "As declared; agents are not told where and how it is called.",
 }
 TOOL: Final = component(
     "Tool",

@@ -20,6 +20,8 @@ from interrupts.effects.base import (
     PreviewFailed,
     Reconciled,
 )
+from interrupts.effects.declared.effect import PARTS, DeclaredEffect, Part, SecretReader
+from interrupts.effects.exchange import NotSent
 from interrupts.effects.http import HttpEffect
 from interrupts.effects.python import (
     NotInstalled,
@@ -36,6 +38,7 @@ __all__ = [
     "Finding",
     "HttpEffect",
     "NotPerformed",
+    "NotSent",
     "Observed",
     "Offers",
     "Outcome",
@@ -45,6 +48,7 @@ __all__ = [
     "PythonTool",
     "Reconciled",
     "Refused",
+    "SecretReader",
     "effect_for",
     "needs_secret",
     "offers_of",
@@ -62,6 +66,10 @@ class Offers:
     compensate: bool
 
 
+def _no_secrets(_names: frozenset[str]) -> Mapping[str, str]:
+    return {}
+
+
 def effect_for(
     executor: Mapping[str, Any],
     *,
@@ -71,16 +79,20 @@ def effect_for(
     secret: str | None,
     allowed_hosts: Iterable[str],
     quote_refusals: bool = False,
+    tenant: str = "",
+    read_secrets: SecretReader = _no_secrets,
 ) -> Effect:
     """Return the executor of a tool version's declaration.
 
     `secret` is the tool's `whsec_…`. `allowed_hosts` are the `host:port` pairs that may be private;
     the setting ABEYANCE_ALLOWED_HOSTS adds the deployment's. `quote_refusals` is for tools without
-    sensitive arguments. An agent's tool has no `execute` here, only what it has URLs for.
+    sensitive arguments. `tenant` is what a declared request calls the tenant, and `read_secrets`
+    reads what it signs in with, at each call. An agent's tool has no `execute` here, only what it
+    declares besides.
     """
     if executor["kind"] == "python":
         return PythonEffect(executor.get("function"))
-    return HttpEffect(
+    own = HttpEffect(
         url=executor.get("url"),
         preview_url=_url(preview),
         reconcile_url=_url(reconcile),
@@ -91,12 +103,17 @@ def effect_for(
         ),
         quote_refusals=quote_refusals,
     )
+    named = dict(zip(PARTS, (executor, preview, reconcile, compensate), strict=True))
+    declared = {
+        name: Part.of(name, part) for name, part in named.items() if part and "request" in part
+    }
+    return DeclaredEffect(own, declared, tenant, read_secrets) if declared else own
 
 
 def needs_secret(
     executor: Mapping[str, Any], *, preview: _Part, reconcile: _Part, compensate: _Part
 ) -> bool:
-    """Tell whether a tool is called over HTTP, and so has requests to sign."""
+    """Tell whether a tool has requests to sign: those over HTTP whose form is our own."""
     return any(part and "url" in part for part in (executor, preview, reconcile, compensate))
 
 
@@ -121,4 +138,4 @@ def offers_of(
 
 
 def _url(part: _Part) -> str | None:
-    return part["url"] if part else None
+    return part.get("url") if part else None

@@ -3,7 +3,7 @@
 An effect never raises for what the far end did: what is known, and what is not, is an outcome.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Final, Protocol
@@ -59,6 +59,7 @@ class Observed:
     cost: Decimal | None = None
     error: str | None = None
     retry_after: float | None = None  # seconds, from a far end that is busy
+    sent: bool = field(default=True, compare=False)  # False: nothing of it left this service
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Container
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
@@ -22,6 +22,8 @@ from interrupts.effects.targets import InvalidUrl, Target, target_of
 
 MAX_BODY: Final = 1024 * 1024
 _CHUNK = 64 * 1024
+_USUAL: Final = (("User-Agent", "Abeyance"), ("Accept", "application/json"))
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Unsendable(Exception):
@@ -42,8 +44,8 @@ class Request:
 
     method: str
     url: str
-    headers: list[tuple[str, str]]
-    body: bytes = b""
+    headers: list[tuple[str, str]] = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +75,15 @@ def exchange(request: Request, *, allowed: Container[str], deadline: Deadline) -
 
 def _write(request: Request, target: Target) -> tuple[h11.Connection, bytes]:
     wire = h11.Connection(h11.CLIENT)
+    given = {name.lower() for name, _ in request.headers}
     headers = [
         ("Host", target.host_header),
-        ("User-Agent", "Abeyance"),
-        ("Accept", "application/json"),
+        *((name, value) for name, value in _USUAL if name.lower() not in given),
         ("Accept-Encoding", "identity"),
         ("Connection", "close"),
         *request.headers,
     ]
-    if request.body:
+    if request.body or request.method in _WITH_BODY:
         headers.append(("Content-Length", str(len(request.body))))
     head = h11.Request(method=request.method, target=target.path, headers=headers)
     payload = wire.send(head)

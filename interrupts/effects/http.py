@@ -70,7 +70,7 @@ class HttpEffect:
             answer = self._ask("POST", self.preview_url, call, body=body)
             return preview_of(_readable(answer))
         except (Unsendable, NotSent, Lost, _Unreadable, UnreadablePreview) as fault:
-            _log("preview", call, fault)
+            log_fault("preview", call, fault)
             raise PreviewFailed(f"No preview could be taken. {fault}") from fault
 
     def execute(self, call: Call) -> Observed:
@@ -87,7 +87,7 @@ class HttpEffect:
         try:
             answer = self._ask("POST", self.url, call, call.attempt, headers, body)
         except (Unsendable, NotSent, Lost) as fault:
-            return _not_answered(call, fault)
+            return not_answered(call, fault)
         return self._observed(call, answer)
 
     def reconcile(self, call: Call) -> Reconciled:
@@ -96,7 +96,7 @@ class HttpEffect:
         try:
             answer = self._ask("GET", with_key(self.reconcile_url, call.idempotency_key), call)
         except (Unsendable, NotSent, Lost) as fault:
-            _log("reconcile", call, fault)
+            log_fault("reconcile", call, fault)
             return Reconciled(Finding.CANNOT_TELL, error=str(fault))
         return _found(answer)
 
@@ -113,7 +113,7 @@ class HttpEffect:
         try:
             answer = self._ask("POST", url, call, None, headers, body)
         except (Unsendable, NotSent, Lost) as fault:
-            return _not_answered(call, fault)
+            return not_answered(call, fault)
         return self._compensated(answer)
 
     def _ask(
@@ -149,34 +149,34 @@ class HttpEffect:
         ]
 
     def _observed(self, call: Call, answer: Answer) -> Observed:
-        if _is_success(answer.status):
+        if is_success(answer.status):
             return _succeeded(call, answer)
         if answer.status == 429:
-            return _busy(answer)
+            return busy(answer)
         if answer.status in REFUSALS:
             return self._refused(answer)
         return Observed(
             Outcome.UNKNOWN,
-            error=f"The far end answered {_status(answer)}; whether it acted is not known.",
+            error=f"The far end answered {status_of(answer)}; whether it acted is not known.",
         )
 
     def _compensated(self, answer: Answer) -> Observed:
-        if _is_success(answer.status):
+        if is_success(answer.status):
             return _undone(answer)
         if answer.status == 429:
-            return _busy(answer)
+            return busy(answer)
         if 400 <= answer.status < 500 and answer.status not in TRY_LATER:
             return self._refused(answer)
         return Observed(
             Outcome.UNKNOWN,
-            error=f"The far end answered {_status(answer)}; whether it is undone is not known.",
+            error=f"The far end answered {status_of(answer)}; whether it is undone is not known.",
         )
 
     def _refused(self, answer: Answer) -> Observed:
         said = ""
         if self.quote_refusals and answer.body:
             said = plain(answer.body.decode("utf-8", "replace"), MAX_QUOTE)
-        error = f"The far end refused it ({_status(answer)})" + (f": {said}" if said else ".")
+        error = f"The far end refused it ({status_of(answer)})" + (f": {said}" if said else ".")
         return Observed(Outcome.FAILED, error=plain(error))
 
 
@@ -188,16 +188,16 @@ def _text(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _is_success(status: int) -> bool:
+def is_success(status: int) -> bool:
     return 200 <= status < 300
 
 
-def _status(answer: Answer) -> str:
+def status_of(answer: Answer) -> str:
     redirect = ", a redirect, which is not followed" if 300 <= answer.status < 400 else ""
     return f"with status {answer.status}{redirect}"
 
 
-def _log(act: str, call: Call, fault: Exception) -> None:
+def log_fault(act: str, call: Call, fault: Exception) -> None:
     logger.warning(
         "%s of %s (attempt %s): %s%s",
         act,
@@ -208,13 +208,13 @@ def _log(act: str, call: Call, fault: Exception) -> None:
     )
 
 
-def _not_answered(call: Call, fault: Unsendable | NotSent | Lost) -> Observed:
-    _log("call", call, fault)
+def not_answered(call: Call, fault: Unsendable | NotSent | Lost) -> Observed:
+    log_fault("call", call, fault)
     match fault:
         case Unsendable():
-            return Observed(Outcome.FAILED, error=plain(str(fault)))
+            return Observed(Outcome.FAILED, error=plain(str(fault)), sent=False)
         case NotSent():
-            return Observed(Outcome.NOT_PERFORMED, error=plain(str(fault)))
+            return Observed(Outcome.NOT_PERFORMED, error=plain(str(fault)), sent=False)
         case Lost():
             error = f"{fault} Whether it acted is not known."
             return Observed(Outcome.UNKNOWN, error=plain(error))
@@ -222,8 +222,8 @@ def _not_answered(call: Call, fault: Unsendable | NotSent | Lost) -> Observed:
 
 def _readable(answer: Answer, *required: str) -> dict[str, Any]:
     """Return the JSON object of a 2xx answer. Raises `_Unreadable`."""
-    if not _is_success(answer.status):
-        raise _Unreadable(f"The far end answered {_status(answer)}.")
+    if not is_success(answer.status):
+        raise _Unreadable(f"The far end answered {status_of(answer)}.")
     value = _object(answer)
     for name in required:
         if name not in value:
@@ -248,7 +248,7 @@ def _succeeded(call: Call, answer: Answer) -> Observed:
     try:
         value = _readable(answer, "result")
     except _Unreadable as fault:
-        _log("answer", call, fault)
+        log_fault("answer", call, fault)
         return Observed(Outcome.UNKNOWN, error=f"{fault} Whether it acted is not known.")
     cost = cost_of(value.get("cost"))
     if cost is None and value.get("cost") is not None:
@@ -272,7 +272,7 @@ def _undone(answer: Answer) -> Observed:
     )
 
 
-def _busy(answer: Answer) -> Observed:
+def busy(answer: Answer) -> Observed:
     return Observed(
         Outcome.NOT_PERFORMED,
         error="The far end is busy (status 429) and has not begun.",
@@ -313,12 +313,12 @@ def _found(answer: Answer) -> Reconciled:
     try:
         value = _object(answer)
     except _Unreadable as fault:
-        return Reconciled(Finding.CANNOT_TELL, error=f"{fault} (Answered {_status(answer)}.)")
+        return Reconciled(Finding.CANNOT_TELL, error=f"{fault} (Answered {status_of(answer)}.)")
     outcome = value.get("outcome")
     finding = _SAID.get((answer.status, outcome)) if isinstance(outcome, str) else None
     if finding is None:
         return Reconciled(
             Finding.CANNOT_TELL,
-            error=f"The far end answered {_status(answer)} and settled nothing.",
+            error=f"The far end answered {status_of(answer)} and settled nothing.",
         )
     return Reconciled(finding, value.get("result"), external_id_of(value.get("external_id")))

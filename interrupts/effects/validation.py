@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from config.errors import pointer
+from interrupts.effects.declared.shape import check_part
+from interrupts.effects.declared.slots import arguments_of, carries_key, secrets_of
 from interrupts.effects.python import NotInstalled, PythonTool, tool_named
 from interrupts.effects.targets import KEY, InvalidUrl, target_of
+from interrupts.paths import Path
 
 DEFAULT_TIMEOUT: Final = 10
 DEFAULT_LEASE: Final = 60
@@ -35,13 +38,61 @@ def check_effect(declaration: Mapping[str, Any]) -> list[Fault]:
     kind = executor.get("kind")
     if not isinstance(kind, str) or kind not in _EXECUTORS:
         return [("/executor/kind", "The kind is one of http, agent and python.")]
-    faults = list(_members("executor", executor, *_EXECUTORS[kind]))
+    faults = list(_part("executor", executor, *_EXECUTORS[kind]))
     if kind == "python":
         return faults + list(_python(executor, declaration))
     for part, (required, optional) in _URL_PARTS.items():
         if declaration.get(part) is not None:
-            faults += _members(part, declaration[part], required, optional)
-    return faults
+            faults += _part(part, declaration[part], required, optional)
+    return faults or list(_far_end_faults(declaration))
+
+
+def declared_parts(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the parts of a checked declaration that spell out their request, each with its name."""
+    for part in ("executor", *_URL_PARTS):
+        if (declared := declaration.get(part)) is not None and "request" in declared:
+            yield part, declared
+
+
+def secrets_named(declaration: Mapping[str, Any]) -> list[Fault]:
+    """Return each secret that a checked declaration signs in with: its place and its name."""
+    return [
+        (pointer(part) + place, name)
+        for part, declared in declared_parts(declaration)
+        for place, name in secrets_of(declared)
+    ]
+
+
+def arguments_named(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Path, bool]]:
+    """Yield each argument that declared requests name: place, path, and whether a URL holds it."""
+    for part, declared in declared_parts(declaration):
+        for place, path, is_url in arguments_of(part, declared):
+            yield pointer(part) + place, path, is_url
+
+
+def _part(
+    part: str, value: Any, required: Mapping[str, _Check], optional: Mapping[str, _Check]
+) -> Iterator[Fault]:
+    """Check a part in our own form, by its URL, or one that declares its request."""
+    if not isinstance(value, Mapping) or "request" not in value or "url" not in required:
+        yield from _members(part, value, required, optional)
+        return
+    rest = {name: given for name, given in value.items() if name not in _DECLARED}
+    without_url = {name: check for name, check in required.items() if name != "url"}
+    yield from _members(part, rest, without_url, optional)
+    for place, detail in check_part(part, value):
+        yield pointer(part) + place, detail
+
+
+def _far_end_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
+    """Check what a declared call promises against what it sends."""
+    executor = declaration["executor"]
+    if "request" not in executor:
+        return
+    if executor["request"].get("method") == "GET" and declaration.get("effect") != "read":
+        yield "/executor/request/method", "A GET is for tools whose effect is read."
+    if declaration.get("key_lifetime") and not carries_key("executor", executor):
+        yield "/key_lifetime", "The request carries no key that the far end could honour."
 
 
 def _members(
@@ -142,6 +193,7 @@ def _given(_value: Any) -> None:
     """The kind itself was looked at first."""
 
 
+_DECLARED: Final = frozenset({"request", "answer", "outcomes"})
 _TIMEOUT = {"timeout": _number(0, MAX_TIMEOUT, above=True)}
 _ASKING: dict[str, _Check] = {
     "settle_after": _number(0, MAX_SETTLE_AFTER),

@@ -7,6 +7,7 @@ sent the same call again, as an attempt of its own. Nothing is ever taken for fa
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -15,6 +16,7 @@ from uuid import UUID
 from config import jsontext
 from interrupts import catalogue, content, queue
 from interrupts.effects import Call, Finding, Reconciled
+from interrupts.effects import Outcome as Saw
 from interrupts.models import (
     Attempt,
     Interrupt,
@@ -207,6 +209,8 @@ def _send_again(step: Step, worker: str) -> None:
     version = finding.version_of(step)
     effect = catalogue.effect(current_tenant_id(), version.pk, catalogue.authority_now())
     observed = effect.execute(call_of(step, attempt))
+    if not observed.sent:  # it proves nothing of the call that was lost
+        observed = dataclasses.replace(observed, outcome=Saw.NOT_PERFORMED)
     seen = Seen.by_worker(observed, worker, version)
     facts.record_seen(attempt.run_id, step.pk, attempt.pk, seen, SYSTEM)
 

@@ -12,13 +12,16 @@ from django.db.models.functions import Now
 
 from config.jsontext import digest
 from interrupts.catalogue import TOOL_SECRET
-from interrupts.declarations import FORM, full_form
+from interrupts.declarations import FORM, full_form, secret_faults
 from interrupts.effects import needs_secret
+from interrupts.effects.validation import secrets_named
+from interrupts.errors import UnknownSecret
 from interrupts.models import Tool, ToolVersion
 from tenants.changes import Change, Issued, State, record
 from tenants.ids import uuid7
 from tenants.journal import Actor
 from tenants.sealing import seal
+from tenants.selectors import secret_names
 
 Declaration = Mapping[str, Any]
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - of Standard Webhooks
@@ -49,8 +52,10 @@ def set_tools(
 
     A tool whose declaration changed in anything but its description gets a new version, and what
     waits or is authorised under the old one is gated anew. With ``issued`` a tool that is called
-    over HTTP and has no secret yet gets one.
+    over HTTP in our own form and has no secret yet gets one. Raises UnknownSecret where one names
+    a secret that the tenant has not.
     """
+    _refuse_unknown_secrets(wanted)
     known = {tool.name: tool for tool in Tool.objects.select_related("current")}
     plans = [_plan(known.get(one["name"]), one) for one in wanted]
     _store(plans)
@@ -69,6 +74,13 @@ def retire_tools(actor: Actor, names: Collection[str]) -> list[Change]:
     changes = _retire(list(Tool.objects.select_related("current").filter(name__in=names)))
     record(actor, changes)
     return changes
+
+
+def _refuse_unknown_secrets(wanted: Sequence[Declaration]) -> None:
+    if any(secrets_named(one) for one in wanted):
+        faults = [*secret_faults(wanted, secret_names())]
+        if faults:
+            raise UnknownSecret(errors=[{"pointer": at, "detail": why} for at, why in faults])
 
 
 def _plan(known: Tool | None, declaration: Declaration) -> _Plan:

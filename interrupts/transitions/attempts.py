@@ -64,6 +64,13 @@ def _settle(work: Work, step: Step, attempt: Attempt | None, seen: Seen, receipt
         if not was_unknown:
             become_unknown(work, step, attempt, seen.error)
         return
+    if (
+        seen.outcome == Outcome.NOT_PERFORMED
+        and not was_unknown
+        and _is_being_found_out(work, step)
+    ):
+        _unknown_as_before(work, step)
+        return
     if seen.outcome == Outcome.NOT_PERFORMED and (_starts_nothing(work) or not seen.for_good):
         _not_performed(work, step, seen)
     else:
@@ -116,6 +123,16 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
     work.note("step.retried", step=step.pk, attempts=step.attempts, due_at=step.due_at)
     if step.executor == Executor.AGENT and work.run.status == RunStatus.RUNNING:
         work.wake()
+
+
+def _unknown_as_before(work: Work, step: Step) -> None:
+    """The same call, sent again to find out, did not begin: of the lost one it proves nothing."""
+    move_step(step, StepStatus.UNKNOWN)
+    step.outcome, step.unknown_at = Outcome.UNKNOWN, step.unknown_at or work.now
+    if not finding.plan_next(work, step):
+        work.note("reconciliation.exhausted", step=step.pk, asked=step.asked, set_aside=False)
+    _save(step)
+    work.note("step.unknown", step=step.pk, position=step.position)
 
 
 def _starts_nothing(work: Work) -> bool:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
     ModelForm = forms.ModelForm[Any]
     from django.contrib.admin import RelatedFieldListFilter as AutocompleteFilter
-    from django.forms import EmailInput, NumberInput, Select, Textarea, TextInput
+    from django.forms import (
+        EmailInput,
+        NumberInput,
+        PasswordInput,
+        Select,
+        Textarea,
+        TextInput,
+    )
 
     def action(*, description: str) -> Callable[[F], F]: ...
 
@@ -27,6 +34,7 @@ else:
     from unfold.sites import UnfoldAdminSite as AdminSite
     from unfold.widgets import UnfoldAdminEmailInputWidget as EmailInput
     from unfold.widgets import UnfoldAdminIntegerFieldWidget as NumberInput
+    from unfold.widgets import UnfoldAdminPasswordWidget as PasswordInput
     from unfold.widgets import UnfoldAdminSelectWidget as Select
     from unfold.widgets import UnfoldAdminTextareaWidget as Textarea
     from unfold.widgets import UnfoldAdminTextInputWidget as TextInput
@@ -38,6 +46,7 @@ __all__ = [
     "ModelAdmin",
     "ModelForm",
     "NumberInput",
+    "PasswordInput",
     "Select",
     "TextInput",
     "Textarea",

@@ -5,6 +5,7 @@ from tenants.models.delivery import IdempotentAnswer, OutboxMessage
 from tenants.models.journal import JournalEntry
 from tenants.models.machines import Agent, AgentKey, UserToken
 from tenants.models.people import Group, GroupMember, Membership, Role, Theme, User
+from tenants.models.secrets import Secret
 from tenants.models.signing_in import SignInCount
 from tenants.models.tenant import Tenant
 
@@ -18,6 +19,7 @@ __all__ = [
     "Membership",
     "OutboxMessage",
     "Role",
+    "Secret",
     "SignInCount",
     "Tenant",
     "TenantOwned",
