@@ -11,6 +11,7 @@ from django.db import connection
 from approvals.services.grants import set_grants
 from approvals.services.inboxes import refresh_inboxes
 from approvals.services.policies import publish_policy
+from approvals.tenantfile.values import value_of
 from interrupts.services.tools import set_tools
 from tenants.changes import Change, Issued
 from tenants.journal import Actor
@@ -20,6 +21,7 @@ from tenants.services.agents import AgentWanted, set_agents
 from tenants.services.groups import set_groups
 from tenants.services.organisations import make_tenant, rename_tenant
 from tenants.services.people import MemberWanted, set_members
+from tenants.services.secrets import set_secrets
 
 Document = Mapping[str, Any]
 APPLY: Final = Actor("system", "apply")
@@ -75,6 +77,7 @@ def _configure(document: Document, applied: Applied, issued: Issued | None) -> N
         others_end=True,
         issued=issued,
     )
+    applied.changes += _set_secrets(document)
     applied.changes += set_tools(
         APPLY, document.get("tools", []), others_retire=True, issued=issued
     )
@@ -82,3 +85,12 @@ def _configure(document: Document, applied: Applied, issued: Issued | None) -> N
         APPLY, {one["username"]: one.get("may_decide", []) for one in people}, others_end=True
     )
     applied.changes += publish_policy(APPLY, document.get("policy", {}))
+
+
+def _set_secrets(document: Document) -> list[Change]:
+    """Set what the file has values for; a file that lists secrets ends those it does not list."""
+    if "secrets" not in document:
+        return []
+    given = {one["name"]: value_of(one) for one in document["secrets"]}
+    values = {name: value for name, value in given.items() if value is not None}
+    return set_secrets(APPLY, values, keep=given.keys())

@@ -11,12 +11,15 @@ from django.core.validators import validate_email
 
 from approvals.policy import validate_policy
 from approvals.tenantfile.reading import label
+from approvals.tenantfile.values import secret_faults as value_faults
 from config.errors import pointer
 from config.globs import glob_fault, matches
-from interrupts.declarations import check_tool
+from interrupts.declarations import check_tool, secret_faults
 from tenants.api.body import FREE, members, nullable, text
 from tenants.api.checks import Found, compile_check
-from tenants.models import Role, User
+from tenants.models import Role, Tenant, User
+from tenants.scope import tenant_scope
+from tenants.selectors import secret_names
 from tenants.services.people import MemberWanted, known_people, others_emails
 
 Document = Mapping[str, Any]
@@ -40,6 +43,7 @@ MEMBER: Final = members(
     {"may_decide": {"type": "array", "items": text(100), "maxItems": 1000}},
 )
 AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME)})
+SECRET: Final = members({"name": NAME}, {"env": text(200, least=1), "file": text(1000, least=1)})
 DOCUMENT: Final = members(
     {
         "tenant": text(
@@ -58,6 +62,7 @@ DOCUMENT: Final = members(
             "maxProperties": 1000,
         },
         "agents": {"type": "array", "items": AGENT, "maxItems": 10_000},
+        "secrets": {"type": "array", "items": SECRET, "maxItems": 1000},
         "tools": {"type": "array", "items": FREE, "maxItems": 1000},
         "policy": FREE,
     },
@@ -89,6 +94,7 @@ def _document_faults(document: Any) -> list[Fault]:
         *_people_faults(document),
         *_group_faults(document),
         *_agent_faults(document),
+        *_secret_faults(document),
         *_tool_faults(document),
         *_policy_faults(document),
     ]
@@ -130,12 +136,33 @@ def _agent_faults(document: Document) -> Iterator[Fault]:
             yield pointer("agents", index, "owner"), "No such member."
 
 
+def _secret_faults(document: Document) -> Iterator[Fault]:
+    entries = document.get("secrets", [])
+    yield from _repeated("secrets", "name", entries)
+    for index, member, detail in value_faults(entries, _secrets_kept(document)):
+        yield pointer("secrets", index, member), detail
+
+
+def _secrets_kept(document: Document) -> frozenset[str]:
+    """Return the names of the secrets that the tenant has already, where there is one."""
+    tenant = Tenant.objects.filter(slug=document["tenant"]).first()
+    if tenant is None:
+        return frozenset()
+    with tenant_scope(tenant.pk):
+        return secret_names()
+
+
 def _tool_faults(document: Document) -> Iterator[Fault]:
     tools = document.get("tools", [])
     yield from _repeated("tools", "name", tools)
-    for index, tool in enumerate(tools):
-        for place, detail in check_tool(tool):
-            yield pointer("tools", index) + place, detail
+    faults = [(index, fault) for index, tool in enumerate(tools) for fault in check_tool(tool)]
+    for index, (place, detail) in faults:
+        yield pointer("tools", index) + place, detail
+    if not faults:
+        named = document.get("secrets")
+        known = _secrets_kept(document) if named is None else {one["name"] for one in named}
+        for place, detail in secret_faults(tools, known):
+            yield pointer("tools") + place, detail
 
 
 def _policy_faults(document: Document) -> Iterator[Fault]:

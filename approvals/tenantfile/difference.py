@@ -16,6 +16,7 @@ _ENDED: Final = {
     "authority": "may decide nothing",
     "group": "removed",
     "member": "deactivated, their tokens are revoked",
+    "secret": "removed, what it held is destroyed",
     "tool": "retired",
 }
 

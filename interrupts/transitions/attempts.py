@@ -64,11 +64,7 @@ def _settle(work: Work, step: Step, attempt: Attempt | None, seen: Seen, receipt
         if not was_unknown:
             become_unknown(work, step, attempt, seen.error)
         return
-    if (
-        seen.outcome == Outcome.NOT_PERFORMED
-        and not was_unknown
-        and _is_being_found_out(work, step)
-    ):
+    if seen.outcome == Outcome.NOT_PERFORMED and _is_repeated(work, step):
         _unknown_as_before(work, step)
         return
     if seen.outcome == Outcome.NOT_PERFORMED and (_starts_nothing(work) or not seen.for_good):
@@ -123,6 +119,11 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
     work.note("step.retried", step=step.pk, attempts=step.attempts, due_at=step.due_at)
     if step.executor == Executor.AGENT and work.run.status == RunStatus.RUNNING:
         work.wake()
+
+
+def _is_repeated(work: Work, step: Step) -> bool:
+    """Say whether this is a call sent again to find out what became of the one that was lost."""
+    return step.status == StepStatus.EXECUTING and _is_being_found_out(work, step)
 
 
 def _unknown_as_before(work: Work, step: Step) -> None:

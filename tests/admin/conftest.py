@@ -27,6 +27,7 @@ from tenants.services.agents import AgentWanted, set_agents
 from tenants.services.groups import set_groups
 from tenants.services.organisations import make_tenant
 from tenants.services.people import MemberWanted, set_members
+from tenants.services.secrets import set_secrets
 from tests.approvals.house import House, empty_house, house
 
 __all__ = ["empty_house", "house"]
@@ -102,6 +103,7 @@ def lived(house: House) -> Iterator[House]:
         set_groups(SYSTEM, {"finance": ["bob"]})
         set_agents(SYSTEM, [AgentWanted("bot")])
         save_draft(SYSTEM, {"rules": []})
+        set_secrets(SYSTEM, {"pay-key": "sk_live_of-the-tenant"})
     bob = User.objects.get(username="bob")
     View.objects.create(gate=gate, user=bob, digest=gate.digest, snapshot={}, at=database_now())
     freezes.freeze(house.people["olga"], scope="tenant")

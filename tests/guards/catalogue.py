@@ -38,6 +38,11 @@ def _touching(look: Any) -> Any:
     return look_and_touch
 
 
+def _as_if_read(read: Any) -> Any:
+    """A reader that takes a body it could not read for an empty one."""
+    return lambda answer, scrubber: read(answer, scrubber)._replace(fault=None)
+
+
 GUARDS: tuple[Guard, ...] = (
     # 1. No effect without an authorization that was current when its intent committed.
     Guard(
@@ -431,6 +436,41 @@ GUARDS: tuple[Guard, ...] = (
             f"{FAULTS}/test_services.py::test_what_came_back_is_recorded_though_the_connection_was_lost_meanwhile[succeeded-idempotent]",
         ),
         red="OperationalError",
+    ),
+    Guard(
+        "a repeat that did not begin proves nothing",
+        "4: of a lost call nothing is known by another that was not sent",
+        patch("interrupts.transitions.attempts._is_repeated", always(value=False)),
+        (
+            f"{ENGINE}/test_declared_far_end.py::test_a_call_sent_again_that_did_not_begin_proves_nothing_of_the_lost_one[False]",
+            f"{ENGINE}/test_declared_far_end.py::test_a_call_sent_again_that_did_not_begin_proves_nothing_of_the_lost_one[True]",
+        ),
+    ),
+    Guard(
+        "what was not read is no ground for a declared outcome",
+        "4: a missing response is never read as failure, whatever a tool declares",
+        patch("interrupts.effects.declared.effect.read_body", _as_if_read),
+        (
+            f"{ENGINE}/effects/test_declared_calls.py::test_no_declaration_makes_anything_of_an_answer_that_broke_off[behave2]",
+        ),
+    ),
+    Guard(
+        "a value stays in its segment of the path",
+        "2: what runs is what was approved: no argument leads elsewhere",
+        patch("interrupts.effects.declared.filling._STEPS", lambda _: frozenset()),
+        (
+            f"{ENGINE}/effects/test_declared_calls.py::test_a_value_that_could_lead_elsewhere_is_not_sent[..]",
+            f"{ENGINE}/effects/test_declared_calls.py::test_a_value_that_could_lead_elsewhere_is_not_sent[../admin]",
+        ),
+    ),
+    Guard(
+        "answers are scrubbed of secrets",
+        "7: a tenant's secret stands nowhere, also where the far end repeats it",
+        patch("interrupts.effects.declared.scrubbing._forms", always(value=())),
+        (
+            f"{ENGINE}/test_declared_far_end.py::test_a_secret_stands_nowhere_whatever_the_far_end_says",
+            "tests/pages/test_secrets.py::test_a_secret_is_on_no_page",
+        ),
     ),
 )
 

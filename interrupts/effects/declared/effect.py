@@ -6,11 +6,12 @@ that; each is taken out of whatever comes back before it is looked at.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
-from config.jsontext import canonical, parse
+from config.jsontext import canonical
 from interrupts.effects.base import (
     Call,
     Finding,
@@ -208,7 +209,7 @@ class DeclaredEffect:
 
     def _values(self, call: Call) -> dict[str, Any]:
         return {
-            "arguments": parse(call.arguments),
+            "arguments": json.loads(call.arguments),
             "key": call.idempotency_key,
             "run": call.run,
             "step": call.step,

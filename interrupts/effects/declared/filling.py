@@ -62,11 +62,11 @@ class Filler:
 
     def pairs(self, template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield names with their values as text; a list's name is repeated for each item."""
-        for name, child in template.items():
-            value = self._any(child) if isinstance(child, str) else self.structure(child)
-            for item in value if isinstance(value, list) else [value]:
-                if item is not MISSING and item is not None:
-                    yield name, _as_text(item, name)
+        for name, said in template.items():
+            for child in _as_list(said):
+                for item in _as_list(self.structure(child)):
+                    if item is not MISSING and item is not None:
+                        yield name, _as_text(item, name)
 
     def path(self, template: str) -> str:
         """Fill the path of a URL: each value stays in its own segment, percent-encoded."""
@@ -119,6 +119,10 @@ def segments_of(template: str) -> list[Parts]:
         segments[-1] += [first] if first else []
         segments += [[other] if other else [] for other in others]
     return [tuple(segment) for segment in segments]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _as_text(value: Any, name: str) -> str:
