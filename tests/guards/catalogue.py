@@ -451,7 +451,7 @@ GUARDS: tuple[Guard, ...] = (
         "4: a missing response is never read as failure, whatever a tool declares",
         patch("interrupts.effects.declared.effect.read_body", _as_if_read),
         (
-            f"{ENGINE}/effects/test_declared_calls.py::test_no_declaration_makes_anything_of_an_answer_that_broke_off[behave2]",
+            f"{ENGINE}/effects/test_declared_calls.py::test_no_declaration_makes_anything_of_an_answer_that_broke_off[broke off]",
         ),
     ),
     Guard(

@@ -40,15 +40,21 @@ def test_a_secret_is_on_no_page(house: House, browser_of: Open, provider: Provid
     house.work(gate.run)
     provider.fault = "refuse"
     refused = house.ask("charges.refund", {**CALL, "amount": 7}, run=gate.run)
+    house.look(refused, "alice")  # its preview was not to be had
     house.decide("alice", refused)
     house.work(gate.run)
     pages = (f"/runs/{gate.run_id}", f"/decisions/{refused.pk}", "/inbox")
     shown += [browser.get(page).html for page in pages]
-    assert "Bad key •••" in shown[1]
-    for path in (f"/steps/{step.pk}", f"/runs/{gate.run_id}/journal", "/tools/charges.refund"):
+    for path in (
+        f"/steps/{step.pk}",
+        f"/steps/{refused.step_id}",
+        f"/runs/{gate.run_id}/journal",
+        "/tools/charges.refund",
+    ):
         status, answer, _ = house.request("alice", "GET", path)
         assert status == 200
         shown.append(repr(answer))
+    assert any("Bad key •••" in text for text in shown)
     assert f"Bearer {VALUE}" in provider.signed
     assert [text for text in shown if VALUE in text] == []
 

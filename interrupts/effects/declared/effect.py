@@ -288,8 +288,10 @@ def _unknown(seen: Seen) -> Observed:
 
 def _as_preview(part: Part, seen: Seen, values: Mapping[str, Any]) -> dict[str, Any]:
     """Make a preview of what the far end says of how things are. Raises `_Unreadable`."""
-    if not is_success(seen.status) or seen.body.fault or seen.body.value is MISSING:
-        raise _Unreadable(f"The far end answered {status_of(seen.answer)}, and no JSON to show.")
+    if not is_success(seen.status):
+        raise _Unreadable(f"The far end answered {status_of(seen.answer)}.")
+    if seen.body.value is MISSING:
+        raise _Unreadable("The far end's answer is no JSON that could be shown.")
     shown = Filler({**values, "answer": seen.body.value}).structure(dict(part.answer))
     if "summary" not in shown:
         raise _Unreadable("The far end's answer does not hold what the summary names.")

@@ -382,6 +382,7 @@ def test_the_first_rule_that_holds_says_what_an_answer_means(
         ),
         sending(raw_answer(402, b"{}" + b" " * 1024 * 1024)),
     ],
+    ids=["reset", "nothing", "broke off", "broke off after all of it", "too large"],
 )
 def test_no_declaration_makes_anything_of_an_answer_that_broke_off(
     far_end: FarEnd, make: Make, behave: Any
