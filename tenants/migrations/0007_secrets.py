@@ -9,7 +9,7 @@ from tenants import rls
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0005_messages_to_people")]
+    dependencies = [("tenants", "0006_journal_in_one_insert")]
     operations = [
         migrations.CreateModel(
             "Secret",
