@@ -6,14 +6,17 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from interrupts.content import unseal
 from interrupts.models import (
+    Attempt,
     Checkpoint,
     Content,
     Freeze,
@@ -106,6 +109,21 @@ def shown_runs(rows: Sequence[Run]) -> list[RunShown]:
 def shown_run(run_id: UUID) -> RunShown:
     """Return one run; raises Run.DoesNotExist for an unknown id or another tenant's."""
     return shown_runs([runs().get(pk=run_id)])[0]
+
+
+def is_startable(run: Run, at: datetime) -> bool:
+    """Say whether a worker could have begun a step of the run at that time, nothing being begun."""
+    if Attempt.objects.filter(run=run, settled_at=None, lapsed_at=None).exists():
+        return False
+    if run.reading is not None:
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT verdict FROM interrupts_find_startable(%s, %s, %s, %s, true)",
+            [run.pk, run.agent_id, run.next_step, at],
+        )
+        (verdict,) = cursor.fetchone()
+    return bool(verdict == "found")
 
 
 def unacknowledged(run: Run) -> list[Guidance]:

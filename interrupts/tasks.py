@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from celery import shared_task
@@ -42,9 +44,16 @@ def sweep_all(**_newer: object) -> None:
 
 
 @worker_ready.connect
-def start_sweeping(**_: object) -> None:
-    """Sweep from the worker's main process, beside its pool."""
+def start_sweeping(sender: Any, **_: object) -> None:
+    """Sweep from the worker's main process, beside its pool; a drained one takes no messages."""
+    sweeper.on_drain = partial(take_messages, sender)
     sweeper.start()
+
+
+def take_messages(consumer: Any, drained: bool) -> None:  # noqa: FBT001 - said by the sweep
+    """Leave the queue to other workers, or come back to it; the consumer's own thread does it."""
+    change = consumer.cancel_task_queue if drained else consumer.add_task_queue
+    consumer.call_soon(change, consumer.app.conf.task_default_queue)
 
 
 @worker_shutting_down.connect

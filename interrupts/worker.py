@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
 from interrupts.hot import Advanced, Done, Start
 from interrupts.models import Outcome
-from interrupts.services import attempts, finding, looking, starting
+from interrupts.services import attempts, draining, finding, looking, starting
 from interrupts.transitions.receipts import Seen
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
@@ -33,13 +32,12 @@ HARD_LIMIT_SECONDS = 240.0  # when Celery ends the process (settings.CELERY_TASK
 MARGIN_SECONDS = 5.0  # for recording, within the hard limit
 RECORD_SECONDS, RECORD_PAUSE_SECONDS = 60.0, 0.5  # a database that is gone may be back by then
 DAMAGED = "The stored call is not the one that was authorised; it was not sent."
-HOST_CHARACTERS = 40  # a receipt names its worker in 60, and a host's name may have 64
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
 def worker_name() -> str:
-    return f"{socket.gethostname()[:HOST_CHARACTERS]}:{os.getpid()}"
+    return f"{draining.this_host()}:{os.getpid()}"
 
 
 @dataclass(slots=True)
@@ -82,7 +80,8 @@ def work_run(run_id: UUID, epoch: int) -> int:
 
     Stops where nothing may start now, where the epoch is an older one, and after TURN_SECONDS or
     when the worker is told to stop: a successor is woken then. Starts no effect whose timeout
-    exceeds what is left of the hard limit.
+    exceeds what is left of the hard limit, and none on a host that is drained: the run stays due,
+    and the sweep wakes another host's worker, or this one after the drain.
     """
     turn = _Turn(current_tenant_id(), run_id, epoch, worker_name(), time.monotonic())
     finished: _Finished | None = None

@@ -20,15 +20,18 @@ from interrupts.models.states import (
 )
 from interrupts.models.steps import Attempt, Receipt, Source, Step
 from interrupts.models.tools import Freeze, FreezeScope, Tool, ToolVersion
+from interrupts.models.upkeep import EVERY_HOST, Drain, SweepRound, Tally
 
 __all__ = [
     "ENDED",
+    "EVERY_HOST",
     "OPEN_STEPS",
     "RUN_MOVES",
     "STEP_MOVES",
     "Attempt",
     "Checkpoint",
     "Content",
+    "Drain",
     "Effect",
     "Executor",
     "Freeze",
@@ -49,6 +52,8 @@ __all__ = [
     "Step",
     "StepStatus",
     "Suspension",
+    "SweepRound",
+    "Tally",
     "Tool",
     "ToolVersion",
 ]

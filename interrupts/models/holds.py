@@ -48,10 +48,22 @@ class Interrupt(TenantOwned):
     response = models.JSONField(null=True)  # {checkpoint, resolution, value, note}
     resolved_by = models.JSONField(null=True)  # {kind, id}
     resolved_at = models.DateTimeField(null=True)
+    # Of a recovery: no worker tries again. A column, since the sweep's role does not read evidence.
+    set_aside = models.GeneratedField(
+        expression=models.ExpressionWrapper(
+            Q(evidence__set_aside=True), output_field=models.BooleanField()
+        ),
+        output_field=models.BooleanField(null=True),
+        db_persist=True,
+    )
 
     class Meta:
         ordering = ["id"]
         indexes = [
+            # What is open, the longest first, whosever it is.
+            models.Index(
+                fields=["opened_at"], condition=Q(status="open"), name="interrupt_open_since"
+            ),
             models.Index(
                 fields=["tenant", "id"], condition=Q(status="open"), name="interrupt_open"
             ),

@@ -92,6 +92,9 @@ class Run(TenantOwned):
             models.Index(fields=["agent", "id"], name="run_of_agent"),
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="run_due"),
             models.Index(fields=["root"], name="run_family"),
+            models.Index(
+                fields=["status", "suspension"], condition=Q(ended_at=None), name="run_live"
+            ),
         ]
 
     def __str__(self) -> str:

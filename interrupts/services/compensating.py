@@ -11,7 +11,7 @@ from interrupts import catalogue, content, queue
 from interrupts.effects import Observed
 from interrupts.errors import MayNot
 from interrupts.models import Attempt, Outcome, Source, Step, StepStatus
-from interrupts.services import starting
+from interrupts.services import draining, starting
 from interrupts.services.acting import OPERATORS, as_person, role_now
 from interrupts.services.finding import call_of
 from interrupts.transitions import compensation, runs
@@ -114,7 +114,7 @@ def _begin(work: Work, step_id: UUID, worker: str) -> tuple[Step, Attempt, Attem
         return None
     if Attempt.objects.filter(step=step, settled_at=None, lapsed_at=None).exists():
         return None
-    if starting.frozen(work.run, step):
+    if starting.frozen(work.run, step) or draining.may_not_begin(worker):
         step.due_at = work.now + HELD_UP
         step.save(update_fields=["due_at"])
         work.due(step.due_at)

@@ -29,7 +29,7 @@ from interrupts.models import (
     StepStatus,
 )
 from interrupts.services import attempts as facts
-from interrupts.services import starting
+from interrupts.services import draining, starting
 from interrupts.transitions import attempts, finding, holds
 from interrupts.transitions.receipts import Seen
 from interrupts.work import Work, working
@@ -193,7 +193,7 @@ def _send_again(step: Step, worker: str) -> None:
             step.save(update_fields=["ask_at"])
             work.note("reconciliation.exhausted", step=step.pk, asked=step.asked, set_aside=False)
             return
-        if not _may_send_again(work, step):
+        if not _may_send_again(work, step, worker):
             step.ask_at = work.now + HELD_UP
             step.save(update_fields=["ask_at"])
             work.due(step.ask_at)
@@ -215,9 +215,9 @@ def _send_again(step: Step, worker: str) -> None:
     facts.record_seen(attempt.run_id, step.pk, attempt.pk, seen, SYSTEM)
 
 
-def _may_send_again(work: Work, step: Step) -> bool:
+def _may_send_again(work: Work, step: Step, worker: str) -> bool:
     """Only the unknown outcome holds the run, nothing is frozen, the authorization is current."""
-    if work.run.status != RunStatus.SUSPENDED:
+    if work.run.status != RunStatus.SUSPENDED or draining.may_not_begin(worker):
         return False
     others = Interrupt.objects.filter(run=work.run, status=InterruptStatus.OPEN).exclude(
         step=step.pk, reason=Reason.OUTCOME_UNKNOWN

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
-from interrupts import queue
+from interrupts import queue, selectors
 from interrupts.authorizer import authorizer
 from interrupts.models import (
     Attempt,
@@ -20,21 +22,27 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.services import compensating, finding, starting
+from interrupts.services import compensating, draining, finding, starting
 from interrupts.services import steps as proposing
 from interrupts.services.runs import owner_silent_at
-from interrupts.transitions import attempts, holds, runs, steps, wording
+from interrupts.transitions import attempts, holds, runs, steps, tallies, wording
 from interrupts.transitions.receipts import Seen
+from interrupts.transitions.tallies import Counted
 from interrupts.work import Work, working
 from tenants.journal import SYSTEM
 
 
+DRAINED: Final = timedelta(seconds=3)  # till the sweep of a drained host looks at a run again
+
+
 def look(run_id: UUID) -> None:
     """Do what time has made due of a run, and set when it is to be looked at again."""
+    counts: Counter[Counted] = Counter()
     with working(run_id, SYSTEM) as work:
         before = len(work.entries)
-        lapse_leases(work)
-        lose_read(work)
+        unanswered = _wake_unanswered(work)
+        counts.update(lapse_leases(work))
+        counts.update(lose_read(work))
         finding.ask_due(work)
         compensating.send_due(work)
         expire(work)
@@ -49,23 +57,45 @@ def look(run_id: UUID) -> None:
         runs.watch_leases(work)
         if not work.run.ended:
             set_due(work)
+        if unanswered and work.wakes:
+            counts[Counted.WAKES_LOST] += 1
+        tallies.add(counts)
 
 
-def lapse_leases(work: Work) -> None:
+def _wake_unanswered(work: Work) -> bool:
+    """Say whether the run was woken with its last change, could be worked, and nobody came.
+
+    It was due a wake's grace after that change, so nothing else has set the time since.
+    """
+    run = work.run
+    if run.status != RunStatus.RUNNING or run.due_at != run.updated_at + queue.GRACE:
+        return False
+    return work.now >= run.due_at and selectors.is_startable(run, run.updated_at)
+
+
+def lapse_leases(work: Work) -> list[Counted]:
     live = Attempt.objects.filter(run=work.run, settled_at=None, lapsed_at=None)
-    for attempt in live.filter(lease_expires_at__lte=work.now).order_by("id"):
+    lapsed = list(live.filter(lease_expires_at__lte=work.now).order_by("id"))
+    for attempt in lapsed:
         attempts.lapse(work, attempt)
+    return [
+        Counted.TAKEOVERS_FROM_AGENT
+        if attempt.worker.startswith("agent:")
+        else Counted.TAKEOVERS_FROM_SERVICE
+        for attempt in lapsed
+    ]
 
 
-def lose_read(work: Work) -> None:
+def lose_read(work: Work) -> list[Counted]:
     """Record a read whose worker did not come back: one of its tries, like any that broke off."""
     run = work.run
     if run.reading is None or run.reading_until is None or run.reading_until > work.now:
-        return
+        return []
     step = Step.objects.get(pk=str(run.reading))
     run.reading = run.reading_until = None
     if step.status == StepStatus.READY:
         attempts.record_read(work, step, _LOST_READ, worker="")
+    return [Counted.TAKEOVERS_FROM_SERVICE]
 
 
 _LOST_READ = Seen(
@@ -164,8 +194,9 @@ def _set_due_of_steps(work: Work) -> None:
         starts.append(max(step.due_at or work.now, work.now))
     if not starts:
         return
-    if min(starts) <= work.now:
-        work.wake()
-        work.due(work.now + queue.GRACE)
-    else:
+    if min(starts) > work.now:
         work.due(min(starts))
+    elif draining.is_drained(draining.this_host()):
+        work.due(work.now + DRAINED)  # a hint would lie where nobody takes it
+    else:
+        work.wake()
