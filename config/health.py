@@ -55,15 +55,19 @@ def live(_request: HttpRequest) -> JsonResponse:
 
 
 def ready(_request: HttpRequest) -> JsonResponse:
-    """Whether requests can be served; a broker that is away is told and changes nothing."""
+    """Whether requests can be served; a broker that is away, or a drain, changes nothing of it."""
     try:
         faults = list(database_faults())
         checks = {"database": OK if not faults else "; ".join(faults)}
+        told = {} if faults else drained()
     except Error as fault:
-        checks = {"database": f"unreachable: {type(fault).__name__}"}
+        checks, told = {"database": f"unreachable: {type(fault).__name__}"}, {}
     is_ready = all(state == OK for state in checks.values())
     return JsonResponse(
-        {"status": "ready" if is_ready else "unready", "checks": {**checks, "broker": broker()}},
+        {
+            "status": "ready" if is_ready else "unready",
+            "checks": {**checks, "broker": broker(), **told},
+        },
         status=200 if is_ready else 503,
     )
 
@@ -111,6 +115,14 @@ def role_faults() -> Iterator[str]:
             cursor.execute(sql, {"role": role, "named": list(ALWAYS_APPEND_ONLY)})
             if names := [name for (name,) in cursor.fetchall()]:
                 yield f"{fault} {', '.join(names)}"
+
+
+def drained() -> dict[str, str]:
+    """Say which workers begin nothing, where there are any: requests are served all the same."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT host, since FROM interrupts_drain ORDER BY since")
+        drains = [f"{host} since {since.isoformat()}" for host, since in cursor.fetchall()]
+    return {"drained": "; ".join(drains)} if drains else {}
 
 
 def broker() -> str:

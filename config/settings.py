@@ -44,6 +44,12 @@ ABEYANCE_DEMO = (
     os.environ.get("ABEYANCE_DEMO") or ("0" if os.environ.get("DATABASE_URL") else "1")
 ) != "0"
 ABEYANCE_WORKERS = whole_number("ABEYANCE_WORKERS", 4)
+# Who has it reads /metrics; without one they are for this machine, and name no tenant.
+ABEYANCE_METRICS_TOKEN = os.environ.get("ABEYANCE_METRICS_TOKEN", "").strip()
+if ABEYANCE_METRICS_TOKEN and len(ABEYANCE_METRICS_TOKEN) < 16:
+    raise CannotStart("ABEYANCE_METRICS_TOKEN is too short: at least 16 characters")
+# How long `up` lets its processes finish what they are in when it is told to stop.
+ABEYANCE_STOP_SECONDS = whole_number("ABEYANCE_STOP_SECONDS", 7)
 # Per web process; each keeps a database connection.
 ABEYANCE_WEB_THREADS = whole_number("ABEYANCE_WEB_THREADS", 4)
 

@@ -1,4 +1,4 @@
-"""Every path of the service: its API under /api/v1, its health, the admin, each app's pages."""
+"""Every path of the service: its API under /api/v1, its health and metrics, the admin, each app's pages."""
 
 from importlib.util import find_spec
 
@@ -7,6 +7,7 @@ from django.utils.module_loading import autodiscover_modules
 from django.views.generic import RedirectView
 
 from config.health import urlpatterns as health
+from config.metrics.page import urlpatterns as metrics
 from tenants.admin.site import site
 
 PAGES = ("tenants.urls", "approvals.urls", "interrupts.urls", "delegation.urls")
@@ -26,6 +27,7 @@ autodiscover_modules("admin", register_to=site)
 urlpatterns: list[URLPattern | URLResolver] = [
     *(path("api/v1/", include(module)) for module in APIS if exists(module)),
     *health,
+    *metrics,
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", site.urls),
     *(path("", include(module)) for module in PAGES if exists(module)),

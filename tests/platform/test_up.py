@@ -160,6 +160,10 @@ class TestRefusals:
     def test_a_port_that_is_no_number(self, service: Make) -> None:
         assert_refused(service(environ={"ABEYANCE_PORT": "http"}), "ABEYANCE_PORT")
 
+    def test_a_token_of_the_metrics_that_can_be_guessed(self, service: Make) -> None:
+        token = {"ABEYANCE_METRICS_TOKEN": "short"}
+        assert_refused(service(environ=token), "ABEYANCE_METRICS_TOKEN")
+
     def test_a_database_url_that_is_none(self, service: Make) -> None:
         assert_refused(service(environ={"DATABASE_URL": "secret@x y"}), "DATABASE_URL")
 
