@@ -131,15 +131,18 @@ class Sweeper(threading.Thread):
     def run(self) -> None:
         while not self._stopped.wait(PAUSE_SECONDS):
             try:
-                self._see_drain()
-                if self._drained and swept_lately():
-                    continue
-                while sweep_once() >= BATCH and not self._stopped.is_set():
-                    pass
+                self._round()
             except (DatabaseError, InterfaceError):
                 logger.warning("the sweep lost its database and tries again", exc_info=True)
                 connections["sweep"].close()
                 close_old_connections()
+
+    def _round(self) -> None:
+        self._see_drain()
+        if self._drained and swept_lately():
+            return
+        while sweep_once() >= BATCH and not self._stopped.is_set():
+            pass
 
     def _see_drain(self) -> None:
         drained = draining.is_drained(draining.this_host())

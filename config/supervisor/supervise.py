@@ -44,6 +44,7 @@ class Supervisor:
     port: int
     say: Callable[[str], None]
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    stop_seconds: float = WORK_STOP_SECONDS
     servers: list[Child] = field(default_factory=list)
     workers: list[Child] = field(default_factory=list)
 
@@ -75,7 +76,7 @@ class Supervisor:
             finally:
                 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                     signal.signal(number, signal.SIG_IGN)
-                stop_all(self.workers, WORK_STOP_SECONDS)
+                stop_all(self.workers, self.stop_seconds)
                 stop_all(self.servers, SERVER_STOP_SECONDS)
 
     def _start(self, prepare: Callable[[], Mapping[str, Program]]) -> None:

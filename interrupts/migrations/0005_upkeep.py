@@ -95,6 +95,8 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(
             (HERE / "0005_drain.sql").read_text(),
-            BEFORE[BEFORE.index(ADVANCE) :].replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"),
+            BEFORE[BEFORE.index(ADVANCE) :].replace(
+                "CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"
+            ),
         ),
     ]

@@ -16,7 +16,9 @@ class Drain(models.Model):
     committed once the lock was had alone after the row's commit.
     """
 
-    host = models.CharField(primary_key=True, max_length=40)  # as workers name theirs, or EVERY_HOST
+    host = models.CharField(
+        primary_key=True, max_length=40
+    )  # as workers name theirs, or EVERY_HOST
     since = models.DateTimeField()
 
     def __str__(self) -> str:

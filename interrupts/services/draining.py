@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import OperationalError, connection, connections, transaction
@@ -130,7 +130,7 @@ def reads_in_flight(known: Collection[UUID] | None = None) -> list[InFlight]:
     return _found(_READS, {"known": None if known is None else list(known)})
 
 
-def _found(statement: str, parameters: dict[str, object]) -> list[InFlight]:
+def _found(statement: str, parameters: dict[str, Any]) -> list[InFlight]:
     with connections["sweep"].cursor() as cursor:
         cursor.execute(statement, parameters)
         return [InFlight(*row) for row in cursor.fetchall()]

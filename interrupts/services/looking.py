@@ -31,7 +31,6 @@ from interrupts.transitions.tallies import Counted
 from interrupts.work import Work, working
 from tenants.journal import SYSTEM
 
-
 DRAINED: Final = timedelta(seconds=3)  # till the sweep of a drained host looks at a run again
 
 

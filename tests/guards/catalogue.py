@@ -104,6 +104,33 @@ GUARDS: tuple[Guard, ...] = (
         (f"{ENGINE}/test_freezes.py::test_no_effect_in_scope_starts[tenant--ran0]",),
     ),
     Guard(
+        "a drain is looked at by an intent",
+        "1: no worker of a drained host begins anything",
+        rewrite("interrupts_advance", ("IF v_drained THEN", "IF false THEN")),
+        (
+            f"{ENGINE}/test_draining.py::test_a_drained_worker_begins_nothing_until_the_drain_ends",
+            f"{RACES}/test_drains.py::test_an_intent_that_waited_for_the_run_sees_the_drain_and_begins_nothing",
+        ),
+    ),
+    Guard(
+        "a drain is looked at before a call is sent again or undone",
+        "1: no worker of a drained host begins anything",
+        patch("interrupts.services.draining.may_not_begin", always(value=False)),
+        (
+            f"{ENGINE}/test_draining.py::test_a_call_is_not_sent_again_on_a_drained_host",
+            f"{ENGINE}/test_draining.py::test_nothing_is_undone_on_a_drained_host",
+        ),
+    ),
+    Guard(
+        "a drain waits for the intents that had not seen it",
+        "1: no worker of a drained host begins anything once the drain has answered",
+        patch("interrupts.services.draining.wait_for_intents", nothing),
+        (
+            f"{RACES}/test_drains.py::test_a_drain_answers_only_after_the_intents_that_had_not_seen_it",
+        ),
+        red="without waiting for a lock",
+    ),
+    Guard(
         "a suspended run starts nothing",
         "1: nothing starts while a gate or a stop is open",
         rewrite("interrupts_advance", ("AND r.status = 'running' AND", "AND")),

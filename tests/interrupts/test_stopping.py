@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from config import stopping
+from interrupts.services import finding
 from tests.interrupts.house import fresh
 
 
@@ -33,6 +34,19 @@ def test_a_run_ends_its_turn_at_the_next_boundary_and_wakes_a_successor(house, s
     stopping._told[0] = 0
     assert house.work(run) == 1
     assert fresh(third).status == "succeeded"
+
+
+def test_a_call_is_not_sent_again_by_a_worker_that_is_told_to_stop(house, monkeypatch):
+    monkeypatch.setattr("interrupts.queue.find_out", lambda _: None)
+    house.tool("t")
+    _, step = house.lost()
+    calls = len(house.calls)
+    stopping.stop()
+    finding.find_out(step.pk, "host:1")
+    assert (fresh(step).status, len(house.calls)) == ("unknown", calls)
+    stopping._told[0] = 0
+    finding.find_out(step.pk, "host:1")
+    assert (fresh(step).status, len(house.calls)) == ("succeeded", calls + 1)
 
 
 def test_the_pool_sees_what_the_main_process_was_told():

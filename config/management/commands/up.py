@@ -21,13 +21,19 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         supervisor = Supervisor(
-            settings.DATA_FOLDER, settings.ABEYANCE_HOST, settings.ABEYANCE_PORT, self._say
+            settings.DATA_FOLDER,
+            settings.ABEYANCE_HOST,
+            settings.ABEYANCE_PORT,
+            self._say,
+            stop_seconds=settings.ABEYANCE_STOP_SECONDS,
         )
         supervisor.run(lambda: self._prepare(supervisor))
 
     def _prepare(self, supervisor: Supervisor) -> Mapping[str, Program]:
         """Bring the database up to date; returns what is to be kept running beside the service."""
         self._migrate()
+        # What this host was drained for is over: new workers are about to start on it.
+        call_command("drain", undo=True, stdout=self.stdout)
         beside = self._demo(supervisor) if settings.ABEYANCE_DEMO else {}
         connections.close_all()
         return beside

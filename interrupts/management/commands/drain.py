@@ -50,7 +50,9 @@ class Command(BaseCommand):
         try:
             draining.wait_for_intents(lambda: deadline - time.monotonic())
         except draining.IntentsOutstanding as fault:
-            raise CommandError(f"a transaction that may begin a call does not end: {fault}") from fault
+            raise CommandError(
+                f"a transaction that may begin a call does not end: {fault}"
+            ) from fault
         self._say(
             f"drained: {_named(host)} begins nothing since {drain.since:%Y-%m-%d %H:%M:%S} UTC"
         )
