@@ -144,11 +144,14 @@ class Service:
             return False
 
     def sql(self, statement: str, user: str = "abeyance_owner") -> list[tuple[Any, ...]]:
-        with psycopg.connect(
-            host=str(self.folder.postgres_socket), port=PORT, user=user, dbname=NAME
-        ) as connection:
+        with self.connect(user) as connection:
             done = connection.execute(statement.encode())
             return done.fetchall() if done.description else []
+
+    def connect(self, user: str = "abeyance_owner") -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            host=str(self.folder.postgres_socket), port=PORT, user=user, dbname=NAME
+        )
 
 
 @contextmanager
