@@ -20,7 +20,7 @@ GRANT SELECT (created_at) ON tenants_outboxmessage TO abeyance_sweep;
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("interrupts", "0004_anchor"),
+        ("interrupts", "0005_tenant_implied"),
         ("tenants", "0005_messages_to_people"),
     ]
     operations = [
@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
             GRANTS.replace("GRANT", "REVOKE").replace(" TO ", " FROM "),
         ),
         migrations.RunSQL(
-            (HERE / "0005_drain.sql").read_text(),
+            (HERE / "0006_drain.sql").read_text(),
             BEFORE[BEFORE.index(ADVANCE) :].replace(
                 "CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"
             ),
