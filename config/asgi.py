@@ -9,7 +9,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 wsgi = get_wsgi_application()
 len(get_resolver().url_patterns)  # loads every view now, in place of at the first request
 
-from config.database import connect_parameters  # noqa: E402 - Django is set up first
+from config.celery import app as hints  # noqa: E402 - Django is set up first
+from config.database import connect_parameters  # noqa: E402
 from config.front.application import Front  # noqa: E402
 from config.front.bridge import Bridge  # noqa: E402
 from config.front.changes import Changes  # noqa: E402
@@ -18,6 +19,7 @@ from config.supervisor.processes import die_with_parent  # noqa: E402
 if "ABEYANCE_SUPERVISED" in os.environ and (starter := parent_process()) and starter.pid:
     die_with_parent(starter.pid)
 
+hints.send_from_a_thread()
 application = Front(
     Bridge(wsgi, settings.ABEYANCE_WEB_THREADS),
     Changes(connect_parameters(settings.DATABASES["sweep"])),

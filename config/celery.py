@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from celery import Celery
@@ -9,7 +11,7 @@ from celery.signals import worker_process_init, worker_shutting_down
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
-from config import sending
+from config.sending import Hint, Sender, send
 from config.stopping import stop
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -31,6 +33,12 @@ class Hints(Celery):
     """Celery whose senders lose a hint rather than time when the broker is away or hangs."""
 
     quiet_until = 0.0
+    sender: Sender | None = None
+
+    def send_from_a_thread(self) -> None:
+        """Have hints sent from a thread of their own from now on."""
+        self.sender = Sender(self._send_or_lose)
+        self.sender.start()
 
     def connection_for_write(self, url: str | None = None, **kwargs: Any) -> Connection:
         options = {**kwargs.pop("transport_options", {}), **HINT_OPTIONS}
@@ -41,14 +49,33 @@ class Hints(Celery):
     ) -> Any:
         """Send a message; OperationalError at once where the broker has just failed to take one.
 
-        One that has nothing but keyword arguments is a hint, sent lean; it returns None.
+        One that has nothing but keyword arguments is a hint, of which there is no result to ask
+        for; where hints are sent from a thread it is lost if the broker is away.
         """
+        if args or more or options:
+            with self._quiet_after_a_failure():
+                return super().send_task(name, args, kwargs, *more, **options)
+        hint = Hint(name, kwargs or {})
+        if self.sender is not None:
+            self.sender.put(hint)
+        else:
+            self._send([hint])
+        return None
+
+    def _send(self, hints: Sequence[Hint]) -> None:
+        with self._quiet_after_a_failure():
+            send(self, hints)
+
+    def _send_or_lose(self, hints: Sequence[Hint]) -> None:
+        with suppress(OperationalError, OSError):
+            self._send(hints)
+
+    @contextmanager
+    def _quiet_after_a_failure(self) -> Iterator[None]:
         if time.monotonic() < self.quiet_until:
             raise OperationalError("the broker took no message a moment ago")
         try:
-            if not (args or more or options):
-                return sending.send(self, name, kwargs or {})
-            return super().send_task(name, args, kwargs, *more, **options)
+            yield
         except (OperationalError, OSError):
             self.quiet_until = time.monotonic() + QUIET_SECONDS
             raise

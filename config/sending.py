@@ -1,52 +1,98 @@
 """Celery messages for those who send one with nearly every request.
 
-What they carry is Celery's own (message protocol 2). What is left out is what a hint does not need:
-the text of its arguments, and a new Redis client for every message; the two were half its cost.
+What they carry is Celery's own (message protocol 2), but for a text of the arguments, which nobody
+reads. A web process sends them from a thread of its own, those that gather meanwhile in one batch:
+a request is answered without a word with the broker. One that is lost with its process is found by
+the sweep, as any lost hint is.
 """
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from celery import Celery
-from kombu.transport import TRANSPORT_ALIASES, redis
+from kombu.exceptions import (  # type: ignore[attr-defined]  # its stubs are older
+    BatchPublishError,
+    OperationalError,
+)
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 100
+# While the broker is away nothing is to pile up: what is beyond this is left to the sweep.
+MOST_WAITING = 1000
 
 
-class Channel(redis.Channel):
-    """Sends with one client, where kombu makes one for every message."""
+class Hint(NamedTuple):
+    """The name of a task and the ids it is called with."""
 
-    def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's
-        return self._made(True) if asynchronous else self._sender  # noqa: FBT003 - kombu's
-
-    @cached_property
-    def _sender(self) -> Any:
-        return self._made(False)  # noqa: FBT003 - kombu's
-
-    def _made(self, asynchronous: bool) -> Any:  # noqa: FBT001 - kombu's
-        return super()._create_client(asynchronous)  # type: ignore[misc]  # not in its stubs
+    task: str
+    names: Mapping[str, str | int]
 
 
-class Transport(redis.Transport):
-    Channel = Channel
-
-
-# By its name, since a connection finds its transport again by the name in its address.
-TRANSPORT_ALIASES["redis"] = f"{__name__}:Transport"
-
-
-def send(app: Celery, task: str, names: Mapping[str, str | int]) -> None:
-    """Send a message for ``task`` to the default queue; raises what the broker raises."""
-    message = app.amqp.as_task_v2(
-        str(uuid4()), task, kwargs=dict(names), argsrepr="()", kwargsrepr="{}", ignore_result=True
-    )
-    queue = app.amqp.default_queue
+def send(app: Celery, hints: Sequence[Hint]) -> None:
+    """Send messages to the default queue in one batch; OperationalError where the broker is away."""
+    producer: Any  # batches are not in its stubs
     with app.producer_pool.acquire(block=True) as producer:
-        producer.publish(
-            message.body,
-            headers=message.headers,
-            routing_key=queue.name,
-            declare=[queue],
-            serializer="json",
-            **message.properties,
-        )
+        away = producer.connection.connection_errors + producer.connection.channel_errors
+        try:
+            with producer.batch() if len(hints) > 1 else nullcontext():
+                for hint in hints:
+                    _publish(app, producer, hint)
+        except (*away, BatchPublishError) as fault:
+            raise OperationalError(str(fault)) from fault
+
+
+def _publish(app: Celery, producer: Any, hint: Hint) -> None:
+    queue = app.amqp.default_queue
+    message = app.amqp.as_task_v2(
+        str(uuid4()),
+        hint.task,
+        kwargs=dict(hint.names),
+        argsrepr="()",
+        kwargsrepr="{}",
+        ignore_result=True,
+    )
+    producer.publish(
+        message.body,
+        headers=message.headers,
+        routing_key=queue.name,
+        declare=[queue],
+        serializer="json",
+        **message.properties,
+    )
+
+
+class Sender(threading.Thread):
+    """Sends what is put, in order, for as long as the process lives."""
+
+    def __init__(self, send: Callable[[Sequence[Hint]], None]) -> None:
+        super().__init__(name="hints", daemon=True)
+        self.send = send
+        self.waiting: SimpleQueue[Hint] = SimpleQueue()
+
+    def put(self, hint: Hint) -> None:
+        """Have a hint sent soon; it is dropped where too many wait."""
+        if self.waiting.qsize() < MOST_WAITING:
+            self.waiting.put(hint)
+
+    def run(self) -> None:
+        while True:
+            hints = self._gathered()
+            try:
+                self.send(hints)
+            except Exception:
+                logger.exception("could not send %d hints", len(hints))
+
+    def _gathered(self) -> list[Hint]:
+        hints = [self.waiting.get()]
+        try:
+            while len(hints) < AT_ONCE:
+                hints.append(self.waiting.get_nowait())
+        except Empty:
+            pass
+        return hints

@@ -1,15 +1,20 @@
 """A broker that is away costs a sender next to nothing, and never fails it for long."""
 
 import socket
+import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kombu.exceptions import OperationalError
-from redis import ConnectionPool, Redis
 
 from config import sending
 from config.celery import Hints
+from config.supervisor.broker import broker_answers, broker_program
+from config.supervisor.paths import DataFolder
 
 MOST_SECONDS = 0.25
 
@@ -71,22 +76,114 @@ def test_a_broker_that_is_back_takes_hints_again() -> None:
     app.send_task("x.y", kwargs={"id": "1"})
 
 
-def test_hints_to_redis_are_sent_with_one_client(folder: Path) -> None:
-    connection = hints(f"redis+socket://{folder}/gone.sock").connection_for_write()
-    assert connection.get_transport_cls() is sending.Transport
-    assert connection.clone().get_transport_cls() is sending.Transport
-    channel = object.__new__(sending.Channel)
-    channel._pool, channel.Client = ConnectionPool(), Redis
-    assert channel._create_client() is channel._create_client()
-    assert channel._create_client().connection_pool is channel._pool
-
-
 def test_a_hint_is_a_message_that_a_worker_takes() -> None:
     app = hints("memory://")
     app.send_task("x.y", kwargs={"id": "1"})
-    with app.connection_for_read() as connection:
-        message = app.amqp.default_queue(connection.default_channel).get(no_ack=True)
+    message = taken(app)
     assert message is not None
     args, kwargs, _ = message.decode()
     assert (message.headers["task"], args, kwargs) == ("x.y", [], {"id": "1"})
     assert message.content_type == "application/json"
+
+
+def taken(app: Hints) -> Any:
+    """Take the next message as a worker would; None where there is none."""
+    with app.connection_for_read() as connection:
+        return app.amqp.default_queue(connection.default_channel).get(no_ack=True)
+
+
+def test_hints_from_a_thread_are_sent_in_order_and_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = hints("memory://")
+    may_send, batches = threading.Event(), []
+
+    def slowly(_: Hints, gathered: Sequence[sending.Hint]) -> None:
+        batches.append([hint.names["id"] for hint in gathered])
+        may_send.wait(10)
+
+    monkeypatch.setattr("config.celery.send", slowly)
+    app.send_from_a_thread()
+    app.send_task("x.y", kwargs={"id": 0})
+    while not batches:
+        time.sleep(0.001)
+    for number in range(1, 4):
+        app.send_task("x.y", kwargs={"id": number})
+    may_send.set()
+    while len(batches) < 2:
+        time.sleep(0.001)
+    assert batches == [[0], [1, 2, 3]]
+
+
+def test_hints_from_a_thread_are_lost_while_the_broker_is_away_and_sent_again_after(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = hints(f"redis+socket://{folder}/gone.sock")
+    app.send_from_a_thread()
+    app.send_task("x.y", kwargs={"id": 0})  # raises nothing, and waits for nothing
+    while not app.quiet_until:
+        time.sleep(0.001)
+    sent: list[object] = []
+    monkeypatch.setattr("config.celery.send", lambda _, gathered: sent.extend(gathered))
+    app.quiet_until = 0
+    app.send_task("x.y", kwargs={"id": 1})
+    while not sent:
+        time.sleep(0.001)
+    assert sent == [sending.Hint("x.y", {"id": 1})]
+
+
+def test_what_is_too_much_to_wait_is_left_to_the_sweep() -> None:
+    sender = sending.Sender(lambda _: None)  # not started
+    for number in range(sending.MOST_WAITING + 10):
+        sender.put(sending.Hint("x.y", {"id": number}))
+    assert sender.waiting.qsize() == sending.MOST_WAITING
+
+
+def test_a_fault_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[object] = []
+
+    def broken_once(gathered: Sequence[sending.Hint]) -> None:
+        sent.extend(gathered)
+        if len(sent) == 1:
+            raise RuntimeError("a fault of ours")
+
+    sender = sending.Sender(broken_once)
+    sender.start()
+    for number in range(2):
+        sender.put(sending.Hint("x.y", {"id": number}))
+        while len(sent) <= number:
+            time.sleep(0.001)
+    assert "could not send 1 hints" in caplog.text
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[DataFolder]:
+    """A broker that is killed at the end of the block."""
+    place = DataFolder(folder)
+    child = broker_program(place).start()
+    try:
+        while not broker_answers(place):
+            assert child.poll() is None
+            time.sleep(0.01)
+        yield place
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_a_broker_that_is_killed_between_two_hints_is_away_and_then_back(
+    folder: Path, many: int
+) -> None:
+    def together(id: str) -> list[sending.Hint]:  # noqa: A002 - a name of the message
+        return [sending.Hint("x.y", {"id": f"{id}-{number}"}) for number in range(many)]
+
+    with broker(folder) as place:
+        app = hints(f"redis+socket://{place.broker_socket}")
+        sending.send(app, together("1"))
+    with pytest.raises((OperationalError, OSError)):
+        sending.send(app, together("2"))
+    with broker(folder):
+        sending.send(app, together("3"))
+        messages = [taken(app) for _ in together("3")]
+    assert [message.decode()[1] for message in messages] == [one.names for one in together("3")]
