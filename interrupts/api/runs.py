@@ -323,7 +323,7 @@ class CheckpointView(TenantView):
         "Look at a checkpoint",
         description="With the agent's state whole for the run's own agent, operators and admins.",
         answers={200: shapes.CHECKPOINT},
-        refusals=NOT_YOUR_RUN,
+        refusals={**NOT_YOUR_RUN, "damaged": 409, "checkpoint-version": 409},
     )
     def get(self, call: ApiCall, pk: UUID) -> Answer:
         row = selectors.checkpoint(pk)

@@ -13,7 +13,7 @@ from django.db import connection
 from config import jsontext
 from config.errors import BodyTooLarge, InvalidBody, pointer
 from interrupts import content
-from interrupts.errors import Damaged
+from interrupts.errors import CheckpointVersion, Damaged
 from interrupts.models import Checkpoint, Content, Run
 from interrupts.transitions import versions
 from interrupts.transitions.checkpoints import AgentState
@@ -50,8 +50,8 @@ def _grown(document: dict[str, Any], run: Run | None, at: str) -> AgentState:
     body = jsontext.canonical(append)
     try:
         size = _size_grown(base, append, body, at)
-    except Content.DoesNotExist:
-        raise InvalidBody.at(f"{at}/base", "was erased") from None
+    except (Content.DoesNotExist, Damaged):
+        raise InvalidBody.at(f"{at}/base", "has no state any more that is what was put") from None
     digest = versions.grown_digest(str(base.agent_digest), body)
     return _state(document, size, digest, body, base)
 
@@ -112,8 +112,10 @@ def _base(value: Any, run: Run | None, at: str) -> Checkpoint:
         raise InvalidBody.at(f"{at}/base", "is no checkpoint of this run") from None
     if run is None or base.run.key_scope != run.key_scope or base.agent_body is None:
         raise InvalidBody.at(f"{at}/base", "is no checkpoint of this run with a state")
-    if base.schema_version > versions.CURRENT:
-        raise InvalidBody.at(f"{at}/base", "is of a schema version that is not known here")
+    try:
+        versions.check_known(base)
+    except CheckpointVersion:
+        raise InvalidBody.at(f"{at}/base", "is of a version that is not known here") from None
     return base
 
 

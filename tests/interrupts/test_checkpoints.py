@@ -167,6 +167,15 @@ def test_a_state_whose_body_was_changed_is_not_given_out(house, at):
         assert agentstate.state_of(one)
 
 
+def test_a_base_whose_body_was_changed_takes_no_more(house):
+    run = house.run()
+    base = put(house, run, {"list": [0]})
+    rewrite(base, agent_body=bytes(put(house, run, {"list": [9]}).agent_body))
+    with refused(InvalidBody) as raised:
+        grow(house, run, base, list=[1])
+    assert raised.value.errors[0]["pointer"] == "/agent_state/base"
+
+
 def test_a_base_that_was_erased_takes_no_more(house):
     run = house.run()
     last = put(house, run, {"list": [0]})

@@ -1,9 +1,12 @@
 """Runs over the API: started, looked at, driven by their agent, cancelled by people."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from interrupts.services import agentstate
+from interrupts.transitions import checkpoints
 from tenants.models import Role
 from tenants.scope import tenant_scope
 from tests.interrupts.api.conftest import NO_SUCH, Api
@@ -349,6 +352,34 @@ def test_an_agents_state_is_put_grown_and_fetched_whole(api: Api) -> None:
     listed = api.get("agent", path)["results"]
     assert [one["sequence"] for one in listed] == [1, 2]
     assert all("agent_state" not in one for one in listed)
+
+
+def put_by_another_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "SCHEMA_VERSION", 99)
+
+
+def put_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = agentstate.read
+    other = "sha256:" + "0" * 64
+    monkeypatch.setattr(agentstate, "read", lambda *given: replace(read(*given), digest=other))
+
+
+@pytest.mark.parametrize(
+    ("put", "code"),
+    [(put_by_another_release, "checkpoint-version"), (put_otherwise, "damaged")],
+)
+def test_a_state_that_is_not_understood_or_not_what_was_put_is_not_shown(
+    api: Api, monkeypatch: pytest.MonkeyPatch, put: Any, code: str
+) -> None:
+    with monkeypatch.context() as another:
+        put(another)
+        run = api.run(agent_state={"format": "f", "version": "1", "data": ["secret"]})
+    path = f"checkpoints/{run['checkpoint']}"
+    for who in ("agent", "olga"):
+        reply = api(who, "GET", path)
+        assert (reply.status, reply.code) == (409, code)
+        assert "secret" not in reply.text
+    assert "data" not in api.get("vera", path)["agent_state"]
 
 
 def test_a_state_grows_with_the_steps_that_are_proposed(api: Api) -> None:
