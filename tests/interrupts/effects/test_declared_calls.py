@@ -421,6 +421,22 @@ def test_an_answer_without_a_body_names_its_id_in_a_header(far_end: FarEnd, make
     assert effect.execute(call()).outcome is Outcome.UNKNOWN
 
 
+def test_a_number_that_is_too_long_for_us_is_kept_as_text(far_end: FarEnd, make: Make) -> None:
+    effect = make(answer={"external_id": "/id"})
+    far_end.behave = answering(200, b'{"id": 1234567890123456789, "n": -9007199254740993, "m": 7}')
+    said = {"id": "1234567890123456789", "n": "-9007199254740993", "m": 7}
+    assert effect.execute(call()) == Observed(Outcome.SUCCEEDED, said, "1234567890123456789")
+    for refused in (
+        b'{"id": 1234567890123456789, "id": 1}',
+        b'{"id": 1234567890123456789, "x": NaN}',
+        b'{"id": 1234567890123456789, "x": "\\u0000"}',
+        b'{"id": 1e400}',
+        b"[" * 100_000 + b"1" * 30,
+    ):
+        far_end.behave = answering(200, refused)
+        assert effect.execute(call()).outcome is Outcome.UNKNOWN
+
+
 def test_a_refusal_says_what_the_far_end_says(far_end: FarEnd, make: Make) -> None:
     far_end.behave = answering(400, {"error": {"message": "No such charge"}, "trace": "x" * 500})
     seen = make(answer={"error": "/error/message"}).execute(call())
