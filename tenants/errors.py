@@ -24,6 +24,13 @@ class WrongCredentials(Problem):
     status = 422
 
 
+class FreshSignInRequired(Problem):
+    """What can't be undone is approved by who gave their password a short while ago."""
+
+    code = "fresh-sign-in-required"
+    status = 403
+
+
 class OwnAuthority(Forbidden):
     """Nobody gives authority to themselves."""
 

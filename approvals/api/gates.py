@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from approvals import hot, selectors
 from approvals.api import bodies, rendering, shapes
 from approvals.errors import AlreadyDecided, DigestMismatch
-from approvals.models import FINAL_GATES, Gate, GateState
+from approvals.models import FINAL_GATES, Ceremony, Gate, GateState, Verdict
 from approvals.services import decisions, gates
 from approvals.services.decisions import Decided
 from approvals.shown import GateShown
@@ -20,11 +20,13 @@ from interrupts.api.bodies import one_of
 from interrupts.api.runs import NOT_YOUR_RUN
 from interrupts.models import Risk
 from tenants.api.answers import REPLAYED, answer, etag
+from tenants.api.auth import is_fresh
 from tenants.api.checks import Schema
 from tenants.api.http import WAIT_QUERY, choice, plain, waiting
 from tenants.api.operation import operation
 from tenants.api.pagination import CURSOR_QUERY, page, page_schema
 from tenants.api.view import ApiCall, TenantView
+from tenants.errors import FreshSignInRequired
 from tenants.idempotency import Answer, KeyName
 from tenants.principal import Principal
 from tenants.statements import Statement
@@ -44,6 +46,7 @@ _DECISION_REFUSALS: Final = {
     "people-only": 403,
     "not-an-approver": 403,
     "own-request": 403,
+    "fresh-sign-in-required": 403,
     "gate-expired": 410,
     "already-decided": 409,
     "gate-preparing": 409,
@@ -141,6 +144,8 @@ class DecisionsView(TenantView):
     def post(self, call: ApiCall, pk: UUID) -> Answer:
         keyed = "HTTP_IDEMPOTENCY_KEY" in call.request.META
         made: list[Answer] = []
+        if call.body["verdict"] == Verdict.APPROVE and not is_fresh(call.request):
+            _refuse_what_cannot_be_undone(pk)
 
         def keep(decided: Decided) -> Answer:
             made.append(_decision_answer(call, decided))
@@ -164,7 +169,7 @@ class DecisionsView(TenantView):
         return hot.asking_run_of(kwargs["pk"])
 
     def at_once(self, call: ApiCall, name: KeyName, **kwargs: Any) -> Answer | None:
-        if not call.if_match.any:
+        if not call.if_match.any or not is_fresh(call.request):
             return None
         pk = kwargs["pk"]
         run = hot.run_found(pk, call.found)
@@ -182,6 +187,14 @@ def _decision_answer(call: ApiCall, decided: Decided) -> Answer:
     if decided.replayed:
         return gate_answer(decided.gate, call.principal, headers={REPLAYED: "true"})
     return gate_answer(decided.gate, call.principal, 201, shown=decided.shown)
+
+
+def _refuse_what_cannot_be_undone(pk: UUID) -> None:
+    """Refuse an approval from a session whose person gave their password long ago."""
+    if Gate.objects.only("ceremony").get(pk=pk).ceremony == Ceremony.TYPED:
+        raise FreshSignInRequired(
+            "Sign in again, or give a token, to approve what can't be undone."
+        )
 
 
 def _gate_now(gate_id: UUID, principal: Principal) -> dict[str, Any]:

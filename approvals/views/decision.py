@@ -9,11 +9,13 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.debug import sensitive_post_parameters
 
 from approvals import records, selectors, snapshots, waiting
 from approvals.cases import UNSET
 from approvals.errors import ConfirmationRequired
-from approvals.models import Gate
+from approvals.models import Ceremony, Gate, Verdict
 from approvals.records import Beside
 from approvals.services import decisions, edits, gates
 from approvals.services.edits import EditShown
@@ -23,8 +25,11 @@ from approvals.views.answers import UNDO_SECONDS, VERDICTS, read_answer
 from approvals.views.situations import ENDING, Situation, situation_of
 from config.errors import InvalidBody, NotFound, Problem
 from interrupts.templates import mask
+from tenants.api.auth import is_session_fresh
+from tenants.errors import FreshSignInRequired
 from tenants.models import User
 from tenants.views.page import PageView, reading_only, see_other
+from tenants.views.signing import sign_in_again
 from tenants.views.visits import Visit
 
 # What each answer's form is called on the page, and where its faults are told.
@@ -43,6 +48,7 @@ class DecisionView(PageView):
             return decision_page(self, visit, shown)
 
 
+@method_decorator(sensitive_post_parameters("password"), name="dispatch")
 class AnswerView(PageView):
     """An answer to it: recorded and led on to the record, or the page again with what stands in
     the way."""
@@ -58,6 +64,8 @@ class AnswerView(PageView):
         if answer not in VERDICTS:
             raise NotFound
         wanted = read_answer(answer, visit.request.POST.dict())
+        if wanted["verdict"] == Verdict.APPROVE and _asks_password(visit, pk):
+            sign_in_again(visit, visit.request.POST.get("password", ""))
         decisions.decide_gate(visit.principal, pk, **wanted)
         return see_other(reverse("record", args=[pk]))
 
@@ -67,6 +75,12 @@ class AnswerView(PageView):
         if "arguments" in visit.request.POST and problem.code not in ENDING:
             return review_page(self, visit, kwargs["pk"], problem)
         return refused_page(self, visit, kwargs["pk"], kwargs["answer"], problem)
+
+
+def _asks_password(visit: Visit, pk: UUID) -> bool:
+    """Say whether approving takes the password once more: where it can't be undone, after a while."""
+    gate = Gate.objects.only("ceremony").get(pk=pk)
+    return gate.ceremony == Ceremony.TYPED and not is_session_fresh(visit.request)
 
 
 class EditView(PageView):
@@ -123,6 +137,7 @@ def decision_page(
         "edit": _edit_form(shown, facts, sent, refusal, answer, situation),
         "votes": [one for one in shown.decisions if selectors.is_vote(one)],
         "open_to": _open_to(shown, beside),
+        "asks_password": situation.answerable and _asks_password(visit, gate.pk),
         "missing": max(gate.quorum - shown.given, 0),
         "holds": gate.ceremony == "single" and gate.risk == "low",
         "undo_seconds": UNDO_SECONDS,
@@ -208,6 +223,7 @@ def edit_page(
         "preview": edit.preview.shown if edit.preview else None,
         "preview_error": edit.preview.error if edit.preview else None,
         "others": edit.quorum - 1,
+        "asks_password": _asks_password(visit, edit.gate.pk),
         "refusal": refusal,
         "sent": visit.request.POST if refusal is not None else {},
         "wrong": wrong_fields(refusal),
@@ -220,7 +236,9 @@ def review_page(view: PageView, visit: Visit, pk: UUID, problem: Problem) -> Htt
     """Show an edit again whose approval was refused: what it takes was not given."""
     sent = visit.request.POST.dict()
     wanted = _arguments_sent(sent)
-    if wanted is UNSET or not isinstance(problem, ConfirmationRequired | InvalidBody):
+    if wanted is UNSET or not isinstance(
+        problem, ConfirmationRequired | FreshSignInRequired | InvalidBody
+    ):
         return refused_page(view, visit, pk, "edit", problem)
     try:
         edit = edits.look_at_edit(

@@ -17,12 +17,15 @@ from rest_framework.authentication import CSRFCheck
 
 from config.errors import Forbidden, Unauthenticated
 from config.keys import secret_hash
+from tenants.clock import database_now
 from tenants.models import Membership, User
 from tenants.principal import AGENT_PREFIX, USER_PREFIX, Principal
 from tenants.scope import tenant_scope
 from tenants.statements import Row, Statement, prepared, together
 
 SESSION_TENANT = "tenant"  # the web session's key for the tenant its person chose
+SESSION_SIGNED_IN = "signed_in_at"  # its key for when the password was given, in epoch seconds
+FRESH_SECONDS = 15 * 60
 _MAX_SECRET = 200
 _SIGN_IN = (
     "SELECT kind, principal_id, tenant_id, name, credential_id, role, owner_id"
@@ -54,6 +57,22 @@ def signed_in(request: HttpRequest, also: Statement | None = None) -> Iterator[S
         principal = _member(user, tenant_id)
         _check_csrf(request)
         yield SignedIn(principal, prepared(*also) if also else ())
+
+
+def remember_sign_in(request: HttpRequest) -> None:
+    """Keep in the web session that its person has just given their password."""
+    request.session[SESSION_SIGNED_IN] = database_now().timestamp()
+
+
+def is_session_fresh(request: HttpRequest) -> bool:
+    """Say whether the session's person gave their password within FRESH_SECONDS."""
+    at = request.session.get(SESSION_SIGNED_IN)
+    return isinstance(at, float) and database_now().timestamp() - at < FRESH_SECONDS
+
+
+def is_fresh(request: HttpRequest) -> bool:
+    """Say the same of who asks the API; a bearer gives their secret with each request."""
+    return bool(request.META.get("HTTP_AUTHORIZATION")) or is_session_fresh(request)
 
 
 def _by_bearer(header: str, also: Statement | None) -> SignedIn:

@@ -16,11 +16,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from config.errors import NotFound, Problem, TooManyRequests
-from tenants.api.auth import SESSION_TENANT
-from tenants.errors import WrongCredentials
+from tenants.api.auth import SESSION_TENANT, remember_sign_in
+from tenants.errors import FreshSignInRequired, WrongCredentials
 from tenants.services import signing_in
 from tenants.services.signing_in import Place
 from tenants.views.page import SignedInView, local_path, see_other, with_next
+from tenants.views.visits import Visit
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -38,6 +39,7 @@ class SignInView(View):
         except (WrongCredentials, TooManyRequests) as refusal:
             return self._form(request, refusal, name)
         login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+        remember_sign_in(request)
         places = signing_in.places_of(user.pk)
         onward = local_path(request.POST.get("next"))
         if len(places) != 1 and onward.startswith(reverse("admin:index")):
@@ -104,6 +106,26 @@ class SignOutView(View):
 
 def enter(request: HttpRequest, place: Place) -> None:
     request.session[SESSION_TENANT] = str(place.tenant_id)
+
+
+def sign_in_again(visit: Visit, password: str) -> None:
+    """Take the person's password once more, tries counted as at sign-in; again changes nothing.
+
+    Raises FreshSignInRequired with what is wrong at ``/password``.
+    """
+    try:
+        user = signing_in.sign_in(visit.user.username, password, address_of(visit.request))
+    except WrongCredentials:
+        said = "This is not your password." if password else "Type your password."
+        raise FreshSignInRequired.at("/password", said) from None
+    except TooManyRequests as tries:
+        minutes = -(-int(tries.headers.get("Retry-After", "0")) // 60)
+        said = f"Too many tries. Try again in {minutes} min."
+        raise FreshSignInRequired.at("/password", said) from None
+    if user.pk != visit.user.pk:
+        raise FreshSignInRequired.at("/password", "This is not your password.")
+    visit.request.session.cycle_key()
+    remember_sign_in(visit.request)
 
 
 def address_of(request: HttpRequest) -> str:

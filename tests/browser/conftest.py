@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from abeyance import Abeyance
 from playwright.sync_api import Browser, Page, StorageState
 
+from tenants.api.auth import FRESH_SECONDS
 from tests.browser import chromium
 from tests.browser.desk import Desk
 from tests.live import live
@@ -44,15 +46,16 @@ def desk(browser: Browser) -> Iterator[Desk]:
 
 @pytest.fixture(scope="package")
 def signed_in(browser: Browser, desk: Desk) -> Callable[[str], StorageState]:
-    """Sign people in by the page, each once, and return what their browser then keeps."""
-    kept: dict[str, StorageState] = {}
+    """Sign people in by the page, each once in a while, and return what their browser then keeps."""
+    kept: dict[str, tuple[float, StorageState]] = {}
 
     def state_of(who: str) -> StorageState:
-        if who not in kept:
+        # Anew before the session is too old for what can't be undone.
+        if who not in kept or time.monotonic() - kept[who][0] > FRESH_SECONDS / 3:
             with chromium.window(browser, desk.service.url, 1360) as context:
                 sign_in(context.new_page(), desk, who)
-                kept[who] = context.storage_state()
-        return kept[who]
+                kept[who] = time.monotonic(), context.storage_state()
+        return kept[who][1]
 
     return state_of
 

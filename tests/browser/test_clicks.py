@@ -183,3 +183,26 @@ def test_a_person_signs_in_and_out(browser: Browser, desk: Desk, width: int, scr
         page.goto("/inbox")
         page.wait_for_url("**/sign-in*")
         sign_in(page, desk, "carol")
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+def test_what_comes_to_wait_is_told_by_a_bar_and_the_list_does_not_move(
+    open_as: Open, desk: Desk, width: int
+) -> None:
+    gone = desk.refund()
+    page = open_as("bob", width)
+    page.clock.install()
+    page.goto("/inbox")
+    items = page.locator("#list .item .t")
+    before = items.evaluate_all("all => all.map(one => one.href)")
+    assert page.get_by_role("link", name=re.compile("new: show")).count() == 0
+    come = desk.refund()
+    desk.service.person("bob").reject(gone.gate, "Not now.")
+    page.clock.fast_forward(21_000)
+    bar = page.get_by_role("link", name="1 new: show")
+    expect(bar).to_be_visible()
+    expect(page.get_by_text("waits for you no more")).to_be_visible()
+    assert items.evaluate_all("all => all.map(one => one.href)") == before
+    bar.click()
+    expect(page.get_by_role("link", name=f"to {come.arguments['customer']}")).to_be_visible()
+    expect(page.get_by_role("link", name=f"to {gone.arguments['customer']}")).to_have_count(0)
