@@ -123,6 +123,14 @@ def hidden_characters(text: object) -> int:
     return sum(len(one[0]) for one in _unusual().finditer(raw) if one.lastgroup == "hidden")
 
 
+def labelled(text: str) -> str:
+    """Return a text, or HTML, with a label without markup for each run of a hidden character."""
+    made = _unusual().sub(
+        lambda found: f"[{_named(found[0][0])}]" if found.lastgroup == "hidden" else found[0], text
+    )
+    return mark_safe(made) if isinstance(text, SafeString) else made  # noqa: S308 - as it was
+
+
 def _shown(found: re.Match[str]) -> str | None:
     text = found[0]
     match found.lastgroup:

@@ -17,6 +17,7 @@ from approvals.services.policies import discard_draft, publish_draft, save_draft
 from config.errors import InvalidBody, Problem, VersionMismatch
 from config.jsontext import parse
 from tenants.admin.base import ConfigAdmin, ServiceForm
+from tenants.admin.shown import shown
 from tenants.admin.site import site
 from tenants.admin.standing import Standing
 from tenants.admin.unfolded import Textarea, TextInput, action
@@ -67,15 +68,15 @@ class PolicyVersionAdmin(ConfigAdmin):
         drafted = obj is None or obj.status == PolicyStatus.DRAFT
         return drafted and super().has_change_permission(request, obj)
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         if obj is None:
             return ("why", "document")
         if self.has_change_permission(request, obj):
             return ("number", "status", "why", "document")
         told = ("published_at", "published_by", "digest")
-        return ("number", "status", *told, "why", "document")
+        return ("number", "status", *told, shown(self.model, "why"), shown(self.model, "document"))
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         if obj is None:
             return ()
         if self.has_change_permission(request, obj):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from html import unescape
 from typing import Any, Final
 
 from django import template
 from django.template.defaultfilters import date as formatted
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals import waiting
@@ -124,6 +125,12 @@ _DAY: Final = timedelta(days=1)
 _HOUR: Final = timedelta(hours=1)
 
 register.filter("visible", visibility.visible)
+
+
+@register.filter
+def spelt(text: object) -> str:
+    """Return a text with labels for what it hides, where no markup can be: in a page's title."""
+    return unescape(strip_tags(visibility.visible(text)))
 
 
 @register.filter

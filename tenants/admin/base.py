@@ -13,8 +13,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from config.errors import Problem
+from config.visible import labelled
 from tenants.admin.journal import entries_of
 from tenants.admin.paging import CappedPaginator, SearchedById
+from tenants.admin.shown import shown
 from tenants.admin.site import TenantAdminSite
 from tenants.admin.standing import Standing, standing_of
 from tenants.admin.unfolded import ModelAdmin, ModelForm
@@ -57,6 +59,13 @@ class ScopedAdmin(ModelAdmin):
     list_per_page = 50
     actions = None
     show_facets = admin.ShowFacets.NEVER  # they count every row, a filter each
+
+    def get_list_display(self, request: HttpRequest) -> tuple[Any, ...]:  # noqa: ARG002 - Django's signature
+        return tuple(shown(self.model, str(name)) for name in self.list_display)
+
+    def get_list_display_links(self, request: HttpRequest, list_display: Any) -> tuple[Any, ...]:
+        links = super().get_list_display_links(request, list_display) or ()
+        return tuple(shown(self.model, one) if isinstance(one, str) else one for one in links)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.admin_site.has_permission(request)
@@ -103,6 +112,10 @@ class ScopedAdmin(ModelAdmin):
         }
         return TemplateResponse(request, "admin/journal.html", context)
 
+    def message_user(self, request: HttpRequest, message: Any, *args: Any, **kwargs: Any) -> None:
+        """Say what was done; the names in it hide nothing."""
+        super().message_user(request, labelled(message), *args, **kwargs)
+
     def log_addition(self, *_args: Any) -> Any:
         """The tenant's journal has it."""
 
@@ -120,7 +133,7 @@ class ReadAdmin(SearchedById, ScopedAdmin, Generic[M]):
     sortable_by = ()
     hidden: ClassVar[frozenset[str]] = frozenset()
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002 - Django's signature
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:  # noqa: ARG002 - Django's signature
         """Every column but bodies, which the people's pages show as their readers may see them."""
         columns = [
             field.name
@@ -129,9 +142,9 @@ class ReadAdmin(SearchedById, ScopedAdmin, Generic[M]):
             and field.name != "tenant"
             and field.name not in self.hidden
         ]
-        return ("page", *columns)
+        return ("page", *(shown(self.model, name) for name in columns))
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         return self.get_fields(request, obj)
 
     def page(self, obj: M) -> str:

@@ -14,6 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils.module_loading import autodiscover_modules
 
+from approvals.models import Gate
+from interrupts.models import Freeze, Run
 from tenants.admin.base import ConfigAdmin, ReadAdmin
 from tenants.admin.site import CONTENT_SECURITY_POLICY, site
 from tenants.models import Agent, AgentKey, GroupMember, JournalEntry, Membership, Tenant, User
@@ -228,6 +230,37 @@ def test_no_secret_and_no_hash_is_on_any_page(lived: House) -> None:
         for url in (reverse(f"{name}_changelist"), reverse(f"{name}_change", args=(pk,))):
             page = browser.get(url).content.decode()
             assert not [one for one in secrets if one in page], url
+
+
+HIDDEN = re.compile("[\u202e\u200b]")
+HIDING = "Pay \u202eeb\u202c\u200bme<script>alert(1)</script>" + "x" * 400
+
+
+def test_what_texts_hide_is_shown_and_nothing_of_them_is_shortened(lived: House) -> None:
+    with as_owner() as owner:
+        owner.execute("UPDATE approvals_gate SET headline = %s, rule = %s", [HIDING, HIDING[:20]])
+        owner.execute("UPDATE interrupts_run SET goal = %s", [HIDING])
+        owner.execute("UPDATE interrupts_freeze SET note = %s", [HIDING])
+    browser = signed_in(User.objects.get(username="ada"), lived.tenant.pk)
+    browser.post(f"/admin/tenants/tenant/{lived.tenant.pk}/change/", {"name": HIDING[:60]})
+    said = browser.get("/admin/").content.decode()
+    assert "[U+202E RLO]" in said.partition("<main")[2]
+    found = {admin.model: found_name(admin) for _, admin in REGISTERED}
+    for model in (Gate, Run, Freeze):
+        name, pk = found[model], row_of(model, lived.tenant.pk)
+        change = reverse(f"admin:{name}_change", args=(pk,))
+        pages = [change] if model is Run else [change, reverse(f"admin:{name}_changelist")]
+        for url in pages:
+            page = browser.get(url).content.decode()
+            assert "U+202E RLO" in page, url
+            assert "U+200B ZWSP" in page, url
+            assert "x" * 400 in page, url
+            assert [page[one.start() - 90 : one.end()] for one in HIDDEN.finditer(page)] == [], url
+            assert "<script>alert" not in page, url
+    for url in ("/admin/journal/", f"/admin/tenants/tenant/{lived.tenant.pk}/history/"):
+        page = browser.get(url).content.decode()
+        assert "U+202E RLO" in page, url
+        assert [page[one.start() - 90 : one.end()] for one in HIDDEN.finditer(page)] == [], url
 
 
 # Who comes in

@@ -85,6 +85,13 @@ class Desk:
         assert gate["state"] == "pending", gate["state"]
         return call
 
+    def reject(self, call: Call) -> None:
+        """Have somebody reject it, who is not at a browser."""
+        carol, gate = self.service.person("carol"), f"gates/{call.gate}"
+        digest = carol.get(gate)["what"]["digest"]
+        said = {"verdict": "reject", "digest": digest, "reason": "Not now."}
+        carol.post(f"{gate}/decisions", said)
+
     def done(self, call: Call) -> list[dict[str, Any]]:
         """Return what the shop has in its ledger for the customer."""
         return [

@@ -197,7 +197,7 @@ def test_what_comes_to_wait_is_told_by_a_bar_and_the_list_does_not_move(
     before = items.evaluate_all("all => all.map(one => one.href)")
     assert page.get_by_role("link", name=re.compile("new: show")).count() == 0
     come = desk.refund()
-    desk.service.person("bob").reject(gone.gate, "Not now.")
+    desk.reject(gone)
     page.clock.fast_forward(21_000)
     bar = page.get_by_role("link", name="1 new: show")
     expect(bar).to_be_visible()
