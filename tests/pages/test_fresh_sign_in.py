@@ -111,7 +111,10 @@ def test_what_can_be_undone_needs_none(house: House, old: Browser) -> None:
     assert old.send(page, "/approve").status == 303
 
 
-def test_the_api_takes_no_such_approval_from_an_old_session(old: Browser, gate: Any) -> None:
+@pytest.mark.parametrize("more", [{}, {"Idempotency-Key": "k-1"}], ids=["plain", "keyed"])
+def test_the_api_takes_no_such_approval_from_an_old_session(
+    old: Browser, gate: Any, more: dict[str, str]
+) -> None:
     token = old.get(path(gate)).form("/approve").fields["csrfmiddlewaretoken"]
     body = {"verdict": "approve", "digest": gate.digest, **PHRASE}
 
@@ -121,7 +124,7 @@ def test_the_api_takes_no_such_approval_from_an_old_session(old: Browser, gate: 
                 f"/api/v1/gates/{gate.pk}/decisions",
                 json.dumps(body),
                 content_type="application/json",
-                headers={"X-CSRFToken": token},
+                headers={"X-CSRFToken": token, **more},
             )
         )
 
