@@ -50,6 +50,8 @@ if ABEYANCE_METRICS_TOKEN and len(ABEYANCE_METRICS_TOKEN) < 16:
     raise CannotStart("ABEYANCE_METRICS_TOKEN is too short: at least 16 characters")
 # How long `up` lets its processes finish what they are in when it is told to stop.
 ABEYANCE_STOP_SECONDS = whole_number("ABEYANCE_STOP_SECONDS", 7)
+# How many seconds `up` waits at most before it starts a process again that keeps ending.
+ABEYANCE_LONGEST_PAUSE = whole_number("ABEYANCE_LONGEST_PAUSE", 8)
 # Per web process; each keeps a database connection.
 ABEYANCE_WEB_THREADS = whole_number("ABEYANCE_WEB_THREADS", 4)
 

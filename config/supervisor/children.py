@@ -27,6 +27,7 @@ class Child:
     stop_signal: int = signal.SIGTERM
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
+    longest_pause: float = LONGEST_PAUSE_SECONDS
     pause: float = FIRST_PAUSE_SECONDS
     restart_at: float | None = None
 
@@ -49,7 +50,7 @@ class Child:
         self.pause = FIRST_PAUSE_SECONDS if steady else self.pause
         self.restart_at = now + self.pause
         told = f"{self.name} ended ({self._how()}), starting it again"
-        self.pause = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
+        self.pause = min(self.pause * 2, self.longest_pause)
         return told
 
     def _how(self) -> str:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from config.database import make_database, make_roles
 from config.supervisor.broker import broker_answers, broker_program
-from config.supervisor.children import Child, stop_all
+from config.supervisor.children import LONGEST_PAUSE_SECONDS, Child, stop_all
 from config.supervisor.failures import CannotStart
 from config.supervisor.keyfile import folder_mode
 from config.supervisor.paths import DataFolder, make_private
@@ -45,6 +45,7 @@ class Supervisor:
     say: Callable[[str], None]
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     stop_seconds: float = WORK_STOP_SECONDS
+    longest_pause: float = LONGEST_PAUSE_SECONDS
     servers: list[Child] = field(default_factory=list)
     workers: list[Child] = field(default_factory=list)
 
@@ -117,7 +118,8 @@ class Supervisor:
     def _launch(
         self, family: list[Child], name: str, program: Program, stop_signal: int = signal.SIGTERM
     ) -> None:
-        child = Child(name, program, self.folder.logs / f"{name}.log", stop_signal)
+        log = self.folder.logs / f"{name}.log"
+        child = Child(name, program, log, stop_signal, longest_pause=self.longest_pause)
         child.trim_log()
         family.append(child)
         child.start()

@@ -7,135 +7,176 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.farend import kill
+import psycopg
 
-ROOT = Path(__file__).parents[2]
+from config.database import NAME, OWNER
+from config.supervisor.paths import PROJECT, DataFolder
+from config.supervisor.postgres import PORT
+from config.supervisor.processes import Program
+from tests.chaos.farend import kill
+from tests.platform.service import OURS, ancestors, free_port, processes
+
+# The main processes of two workers, those of their pools, and so on; "database" is its postmaster
+# or, now and then, one of its backends.
 KINDS = ("worker", "pool", "beat", "web", "broker", "database")
+BACKENDS_SHARE = 0.25
+READY_WITHIN_SECONDS = 120.0
+ANSWERS_WITHIN_SECONDS = 180.0
+
+Choose = Callable[[Sequence[int]], int]
+Pids = dict[str, list[int]]
+
+
+class NoAnswer(Exception):
+    """The service gave no real answer for much longer than any restart takes."""
 
 
 @dataclass
 class Service:
-    """A running `manage.py up` with a data folder of its own."""
+    """A `manage.py up` with a data folder of its own, and a second worker beside it."""
 
-    folder: Path
+    folder: DataFolder
     port: int
-    process: subprocess.Popen[bytes]
-    environment: dict[str, str]
+    environ: dict[str, str]
+    up: subprocess.Popen[bytes]
+    beside: subprocess.Popen[bytes]
 
     @classmethod
-    def start(cls, folder: Path) -> Service:
+    def start(cls, root: Path) -> Service:
         port = free_port()
-        environment = {
-            **os.environ,
+        environ = {k: v for k, v in os.environ.items() if not k.startswith(OURS)} | {
             "ABEYANCE_PORT": str(port),
-            "ABEYANCE_DATA_DIR": str(folder),
+            "ABEYANCE_DATA_DIR": str(root / "data"),
             "ABEYANCE_DEMO": "0",
+            "ABEYANCE_WORKERS": "2",
+            "ABEYANCE_LONGEST_PAUSE": "1",
         }
-        log = (folder / "up.log").open("wb")
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"], cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
-        made = cls(folder, port, process, environment)
-        made.wait_until_ready(120)
-        return made
-
-    def wait_until_ready(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                raise RuntimeError((self.folder / "up.log").read_text())
-            if self.get("/healthz/ready")[0] == 200:
-                return
-            time.sleep(0.2)
-        raise RuntimeError("the service does not get ready")
-
-    def get(self, path: str) -> tuple[int, Any]:
-        return request(self.port, "GET", path)
+        up = _started("manage.py", "up", environ=environ, log=root / "up.log")
+        try:
+            _wait_until_ready(up, port)
+            beside = _started("-m", "tests.chaos.beside", environ=environ, log=root / "beside.log")
+        except BaseException:
+            _stop(up)
+            raise
+        return cls(DataFolder(root / "data"), port, environ, up, beside)
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.environment,
+            cwd=PROJECT,
+            env=self.environ,
             capture_output=True,
             text=True,
             check=False,
         )
 
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def connect(self) -> psycopg.Connection[Any]:
+        """A look at the tables as their owner, who sees every tenant."""
+        return psycopg.connect(
+            host=str(self.folder.postgres_socket),
+            port=PORT,
+            user=OWNER,
+            dbname=NAME,
+            autocommit=True,
+            connect_timeout=2,
+        )
 
-    def pids(self) -> dict[str, list[int]]:
-        """The service's processes by kind, found below the supervisor."""
-        found: dict[str, list[int]] = {kind: [] for kind in KINDS}
-        parents = _parents()
-        mine = _below(self.process.pid, parents)
-        for pid in mine:
-            kind = _kind(pid, parents.get(pid), mine)
-            if kind:
+    def stop(self) -> list[str]:
+        """End all of it; returns the command lines of what was left, which is killed."""
+        _stop(self.beside)
+        _stop(self.up)
+        mark = f"ABEYANCE_DATA_DIR={self.folder.root}".encode()
+        end = time.monotonic() + 5
+        while (left := _marked(mark)) and time.monotonic() < end:
+            time.sleep(0.1)
+        for pid in left:
+            kill(pid)
+        return [*left.values()]
+
+    def pids(self) -> Pids:
+        """The service's processes by kind, found below what was started."""
+        return self._look()[0]
+
+    def sweeping(self) -> list[int]:
+        """The workers that sweep: those that have forked their pools."""
+        found, parents = self._look()
+        return sorted({parents[pid] for pid in found["pool"]})
+
+    def _look(self) -> tuple[Pids, dict[int, int]]:
+        living = processes()
+        parents = {pid: parent for pid, (parent, _) in living.items()}
+        roots = {self.up.pid, self.beside.pid}
+        mine = {pid: line for pid, (_, line) in living.items() if roots & ancestors(pid, parents)}
+        found: Pids = {kind: [] for kind in (*KINDS, "backend")}
+        for pid, line in mine.items():
+            if kind := _kind(line, inner=parents[pid] in mine):
                 found[kind].append(pid)
-        return found
-
-    def kill_one(self, kind: str, choose: Any) -> bool:
-        pids = self.pids()[kind]
-        return bool(pids) and kill(choose(pids))
+        return found, parents
 
 
-def _parents() -> dict[int, int]:
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(stat.rsplit(")", 1)[1].split()[1])
-    return parents
+def _started(*command: str, environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    program = Program([sys.executable, *command], environ, PROJECT, death_signal=signal.SIGINT)
+    with log.open("wb") as output:
+        return program.start(output)
 
 
-def _below(root: int, parents: dict[int, int]) -> set[int]:
-    found = {root}
-    grew = True
-    while grew:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        grew = bool(more)
-        found |= more
-    return found - {root}
+def _wait_until_ready(up: subprocess.Popen[bytes], port: int) -> None:
+    end = time.monotonic() + READY_WITHIN_SECONDS
+    while request(port, "GET", "/healthz/ready")[0] != 200:
+        if up.poll() is not None or time.monotonic() > end:
+            raise RuntimeError("the service does not get ready")
+        time.sleep(0.2)
 
 
-def _kind(pid: int, parent: int | None, mine: set[int]) -> str | None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGINT)
     try:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return None
-    inner = parent in mine
-    kinds = {
-        "celery": "beat" if " beat" in line else "pool" if inner else "worker",
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _marked(mark: bytes) -> dict[int, str]:
+    """The living processes that have this in their environment."""
+    found = {}
+    for pid, (_, line) in processes().items():
+        with suppress(OSError):
+            if pid != os.getpid() and mark in Path(f"/proc/{pid}/environ").read_bytes():
+                found[pid] = line
+    return found
+
+
+def _kind(line: str, *, inner: bool) -> str | None:
+    words = {
+        "postgres": "backend" if inner else "database",
+        "valkey-server": "broker",
+        " beat ": "beat",
+        " worker ": "pool" if inner else "worker",
         "granian": "web",
         "multiprocessing": "web",
-        "valkey": "broker",
-        "postgres": None if inner else "database",
     }
-    return next((kind for word, kind in kinds.items() if word in line), None)
+    return next((kind for word, kind in words.items() if word in line), None)
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+def choose_victim(found: Pids, kind: str, dice: Any) -> int | None:
+    """Choose one of a kind; None where none of it lives now."""
+    pids = found[kind]
+    if kind == "database" and found["backend"] and dice.random() < BACKENDS_SHARE:
+        pids = found["backend"]
+    return dice.choice(pids) if pids else None
+
+
+# Requests
 
 
 def request(
@@ -167,12 +208,21 @@ def request(
         connection.close()
 
 
-def insist(port: int, method: str, path: str, body: Any = None, *, token: str) -> tuple[int, Any]:
-    """Send a request under one key until a real answer comes, as an agent on the SDK does."""
-    key = secrets.token_hex(12) if method == "POST" else None
+def insist(
+    port: int, method: str, path: str, body: Any = None, *, token: str, key: str | None = None
+) -> tuple[int, Any]:
+    """Send a request under one key until a real answer comes, as an agent on the SDK does.
+
+    Raises NoAnswer.
+    """
+    if method == "POST" and key is None:
+        key = secrets.token_hex(12)
+    end = time.monotonic() + ANSWERS_WITHIN_SECONDS
     while True:
         status, answer = request(port, method, path, body, token=token, key=key)
         code = answer.get("code") if isinstance(answer, dict) else None
         if status not in (0, 500, 502, 503, 504) and code != "request-in-progress":
             return status, answer
+        if time.monotonic() > end:
+            raise NoAnswer(f"{method} {path}: {status} {code}")
         time.sleep(0.2)

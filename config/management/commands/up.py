@@ -26,6 +26,7 @@ class Command(BaseCommand):
             settings.ABEYANCE_PORT,
             self._say,
             stop_seconds=settings.ABEYANCE_STOP_SECONDS,
+            longest_pause=settings.ABEYANCE_LONGEST_PAUSE,
         )
         supervisor.run(lambda: self._prepare(supervisor))
 
