@@ -5,6 +5,7 @@ The statement is prepared, since its plan is worth keeping. In autocommit it is 
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -41,7 +42,10 @@ class Done(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A call to be sent now: exactly what was authorised. ``fence`` is None for a read."""
+    """A call to be sent now: exactly what was authorised. ``fence`` is None for a read.
+
+    ``asked_at`` is this process's monotonic clock before the intent: its lease began no earlier.
+    """
 
     step: UUID
     fence: int | None
@@ -50,6 +54,7 @@ class Start(NamedTuple):
     cipher: str | None
     digest: str
     authority: int
+    asked_at: float
 
 
 class Advanced(NamedTuple):
@@ -79,10 +84,11 @@ def advance(
     key = stream_key(run, current_key_id())
     record = _record(tenant, done) if done is not None else _NOTHING
     parameters = [tenant, run, *key, worker, *record, attempt, epoch, seconds_left]
+    asked_at = time.monotonic()
     recorded, verdict, more, step, fence, *call = prepared(ADVANCE, parameters)
     start = None
     if verdict in ("read", "intended"):
-        start = Start(step, fence if verdict == "intended" else None, *call)
+        start = Start(step, fence if verdict == "intended" else None, *call, asked_at)
     return Advanced(recorded, verdict, more, step, start)
 
 

@@ -19,6 +19,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import (
     DatabaseError,
     InterfaceError,
+    OperationalError,
     close_old_connections,
     connection,
     connections,
@@ -53,7 +54,7 @@ def sweep_once() -> int:
         try:
             began = time.monotonic()
             looked, unworkable = sweep_runs()
-            looked += sum(sweeper() for sweeper in _others())
+            looked += sum(map(_swept, _others()))
             _rounds.note(time.monotonic() - began, unworkable)
             return looked
         finally:
@@ -86,6 +87,17 @@ _rounds = _Rounds()
 
 def _others() -> list[Callable[[], int]]:
     return [import_string(name) for name in settings.SWEEPERS]
+
+
+def _swept(sweeper: Callable[[], int]) -> int:
+    """One that can't do its work keeps no other, and no lease, from being looked at."""
+    try:
+        return sweeper()
+    except (OperationalError, InterfaceError):
+        raise  # the database is gone, for the others too
+    except (*UNWORKABLE, OSError):
+        logger.exception("%s could not sweep", sweeper.__qualname__)
+        return 0
 
 
 def due_runs() -> list[tuple[UUID, UUID]]:
@@ -149,8 +161,14 @@ class Sweeper(threading.Thread):
         if drained == self._drained:
             return
         logger.warning("this host is drained" if drained else "the drain of this host has ended")
+        self._drained = drained  # before it is told: see tell()
         self.on_drain(drained)
-        self._drained = drained
+
+    def tell(self, on_drain: Callable[[bool], None]) -> None:
+        """Have this told of drains from now on, and of one that was seen already."""
+        self.on_drain = on_drain
+        if self._drained:
+            on_drain(True)
 
     def stop(self) -> None:
         self._stopped.set()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from celery import shared_task
+from celery import bootsteps, current_app, shared_task
 from celery.signals import worker_ready, worker_shutting_down
 
 from interrupts import queue, sweep, worker
@@ -43,11 +43,31 @@ def sweep_all(**_newer: object) -> None:
     sweep.sweep_once()
 
 
+class Sweeping(bootsteps.StartStopStep):
+    """Sweeps from the worker's main process once its pool is there.
+
+    A worker is only called ready once it has reached the broker, and leases end without one too.
+    """
+
+    requires = ("celery.worker.components:Pool",)
+
+    def start(self, _worker: Any) -> None:
+        sweeper.start()
+
+    def stop(self, _worker: Any) -> None:
+        sweeper.stop()
+
+    def terminate(self, _worker: Any) -> None:
+        sweeper.stop()
+
+
+current_app.steps["worker"].add(Sweeping)
+
+
 @worker_ready.connect
-def start_sweeping(sender: Any, **_: object) -> None:
-    """Sweep from the worker's main process, beside its pool; a drained one takes no messages."""
-    sweeper.on_drain = partial(take_messages, sender)
-    sweeper.start()
+def take_part(sender: Any, **_: object) -> None:
+    """Have a drained worker take no messages; ready is one that has a consumer of them."""
+    sweeper.tell(partial(take_messages, sender))
 
 
 def take_messages(consumer: Any, drained: bool) -> None:  # noqa: FBT001 - said by the sweep

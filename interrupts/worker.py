@@ -29,9 +29,11 @@ from tenants.sealing import SealBroken
 
 TURN_SECONDS = 20.0  # how long one task works a run
 HARD_LIMIT_SECONDS = 240.0  # when Celery ends the process (settings.CELERY_TASK_TIME_LIMIT)
+LEASE_MARGIN_SECONDS = 2.0  # what a lease is longer than its call's timeout (interrupts_advance)
 MARGIN_SECONDS = 5.0  # for recording, within the hard limit
 RECORD_SECONDS, RECORD_PAUSE_SECONDS = 60.0, 0.5  # a database that is gone may be back by then
 DAMAGED = "The stored call is not the one that was authorised; it was not sent."
+HELD_UP = "The worker was held up until its lease was over; nothing was sent."
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
@@ -168,6 +170,10 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
     if arguments is None or step_digest(tool, version.number, arguments) != start.digest:
         logger.error("step %s is damaged: its arguments are not those authorised", start.step)
         return _finished(turn, start, attempt, Observed(Saw.FAILED, error=DAMAGED))
+    seconds = _seconds_of_lease(start, version.timeout_seconds)
+    if seconds <= 0:
+        logger.warning("attempt %s was held up and is not made", attempt)
+        return _finished(turn, start, attempt, Observed(Saw.NOT_PERFORMED, error=HELD_UP))
     call = Call(
         tool=tool,
         tool_version=version.number,
@@ -176,10 +182,15 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
         step=str(start.step),
         attempt=str(attempt),
         idempotency_key=str(start.step),
-        timeout=version.timeout_seconds,
+        timeout=min(version.timeout_seconds, seconds),
     )
     effect = catalogue.effect(turn.tenant, version.pk, start.authority)
     return _finished(turn, start, attempt, effect.execute(call))
+
+
+def _seconds_of_lease(start: Start, timeout: float) -> float:
+    """How long the call may take at most: whoever is held up after the intent sends no later."""
+    return timeout + LEASE_MARGIN_SECONDS - (time.monotonic() - start.asked_at)
 
 
 def _arguments(turn: _Turn, start: Start) -> bytes | None:

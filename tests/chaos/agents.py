@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.chaos.farend import Effect
@@ -124,7 +124,8 @@ class Driver:
     session: int = 0
     version: int = 0
     restarts: int = 0
-    states: int = field(default=0)  # how many turns' state the service has taken
+    states: int = 0  # how many turns the state that it sends tells of
+    taken: int = 0  # and the one that the service has taken
 
     def drive(self) -> None:
         """Do the task, from its beginning each time that the agent is restarted."""
@@ -182,18 +183,20 @@ class Driver:
         checkpoint = self._get(f"/runs/{self.run}")["checkpoint"]
         state = checkpoint and self._get(f"/checkpoints/{checkpoint}")["agent_state"]
         turns = state["data"]["turns"] if state else 0
-        if turns < self.states:
-            self.chaos.problem(f"run {self.run}: the state of turn {self.states} was lost")
+        if turns < self.taken:
+            self.chaos.problem(f"run {self.run}: the state of turn {self.taken} was lost")
 
     def _turn(self, turn: Turn, number: int) -> None:
         if number == 1 and self.task.child:
             self._child()
-        state = {"format": "chaos", "version": "1", "data": {"turns": number + 1}}
+        # One that does its task again puts no older state than the one that it goes on from.
+        self.states = max(self.states, number + 1)
+        state = {"format": "chaos", "version": "1", "data": {"turns": self.states}}
         steps = [self._step(tool, key) for tool, key in turn]
         steps[0]["agent_state"] = state
         parallel = {"parallel": True} if self.task.parallel and len(turn) > 1 else {}
         self._propose({"steps": steps, "session": self.session, **parallel})
-        self.states = max(self.states, number + 1)
+        self.taken = self.states
         self._may_restart()
         states = self._settled()
         for tool, key in turn:

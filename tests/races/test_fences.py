@@ -2,6 +2,7 @@
 
 import pytest
 
+from interrupts import hot
 from interrupts.effects import Observed, Outcome
 from interrupts.models import Attempt, Receipt
 from tests.interrupts.history import assert_history_holds, assert_states_are_rebuilt
@@ -46,3 +47,54 @@ def test_a_slow_worker_adds_a_fact_and_changes_no_newer_attempt(house, crew, out
     assert house.ran == [1, 1]
     assert_history_holds(run)
     assert_states_are_rebuilt(run)
+
+
+def test_a_worker_that_was_held_up_until_its_lease_was_over_sends_nothing(house, crew, monkeypatch):
+    """Between its intent and its call, while another one is told to send it and does."""
+    house.tool("t", key_lifetime=3600, effect="irreversible")
+    run = house.run()
+    (step,) = house.propose(run, ("t", {"n": 1}))
+    held, advance, starts = Pause(), hot.advance, []
+
+    def advance_and_stand_still(*args, **more):
+        made = advance(*args, **more)
+        if made.start is None or starts:
+            return made
+        starts.append(made.start)
+        held.here()
+        earlier_start = made.start._replace(asked_at=made.start.asked_at - 3600)
+        return made._replace(start=earlier_start)
+
+    monkeypatch.setattr(hot, "advance", advance_and_stand_still)
+    first = crew.start(lambda: house.work(run))
+    held.reached()
+    house.lapse(Attempt.objects.get(step=step))
+    house.recover(step, "not_performed")
+    earlier(step, "due_at", 7200)
+    assert house.work(run) == 1
+    held.go_on()
+    first.result()
+    assert house.ran == [1]
+    assert (fresh(step).status, fresh(step).fence) == ("succeeded", 2)
+    assert kinds(run).count("receipt.late") == 1
+    assert_history_holds(run)
+    assert_states_are_rebuilt(run)
+
+
+def test_one_that_is_held_up_before_its_lease_is_over_has_less_time(house, monkeypatch):
+    house.tool("t", timeout=10)
+    run = house.run()
+    house.propose(run, ("t", {"n": 1}), ("t", {"n": 2}))
+    advance, timeouts = hot.advance, []
+
+    def advance_slowly(*args, **more):
+        made = advance(*args, **more)
+        if made.start is None or timeouts:
+            return made
+        return made._replace(start=made.start._replace(asked_at=made.start.asked_at - 7))
+
+    monkeypatch.setattr(hot, "advance", advance_slowly)
+    house.behaviour["t"] = lambda arguments, call: timeouts.append(call.timeout)
+    assert house.work(run) == 2
+    assert 0 < timeouts[0] <= 5
+    assert timeouts[1] == 10
