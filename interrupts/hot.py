@@ -85,10 +85,12 @@ def advance(
     record = _record(tenant, done) if done is not None else _NOTHING
     parameters = [tenant, run, *key, worker, *record, attempt, epoch, seconds_left]
     asked_at = time.monotonic()
-    recorded, verdict, more, step, fence, *call = prepared(ADVANCE, parameters)
+    recorded, verdict, more, step, fence, version, *body, authority = prepared(ADVANCE, parameters)
     start = None
     if verdict in ("read", "intended"):
-        start = Start(step, fence if verdict == "intended" else None, *call, asked_at)
+        fenced = fence if verdict == "intended" else None
+        arguments, cipher, digest = body
+        start = Start(step, fenced, version, arguments, cipher, digest, authority, asked_at)
     return Advanced(recorded, verdict, more, step, start)
 
 

@@ -194,6 +194,7 @@ class Recovery:
     bound: int
     next_at: datetime | None
     how: str | None
+    set_aside: bool  # its tries ended without a word so often that none follows by itself
     key_until: datetime | None
     sent_at: datetime | None
 
@@ -357,6 +358,7 @@ def _recovery(interrupt: Interrupt, step: Step) -> Recovery:
         bound=finding.bound(step),
         next_at=step.ask_at,
         how=finding.how(step),
+        set_aside=finding.set_aside(step),
         key_until=first.started_at + timedelta(seconds=lifetime or 0) if first and lapses else None,
         sent_at=first.started_at if first else None,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -33,6 +33,7 @@ from interrupts.services import draining, starting
 from interrupts.transitions import attempts, finding, holds
 from interrupts.transitions.receipts import Seen
 from interrupts.work import Work, working
+from tenants.clock import database_now
 from tenants.journal import SYSTEM
 from tenants.scope import current_tenant_id
 
@@ -54,6 +55,7 @@ class Lost:
     fence: int
     version: UUID
     authority: int
+    asked_at: datetime  # by the database's clock, before the tool is asked
     call: Call
 
 
@@ -68,9 +70,11 @@ def ask_due(work: Work) -> None:
 
 def find_out(step_id: UUID, worker: str) -> None:
     """Ask about one step of unknown outcome, or send its call again, and record what came."""
-    step = Step.objects.filter(pk=step_id, status=StepStatus.UNKNOWN).first()
+    # Hints come twice and late: only what is still to be found out is asked about.
+    wanted = Step.objects.filter(pk=step_id, status=StepStatus.UNKNOWN, ask_at__isnull=False)
+    step = wanted.first()
     if step is None:
-        return  # found out meanwhile
+        return
     if finding.how(step) == "resend":
         _send_again(step, worker)
         return
@@ -90,6 +94,7 @@ def _lost(step: Step) -> Lost | None:
         fence=step.fence,
         version=version.pk,
         authority=catalogue.authority_now(),
+        asked_at=database_now(),
         call=call_of(step, attempt),
     )
 
@@ -118,9 +123,14 @@ def _take(lost: Lost, said: Reconciled) -> None:
         if step.status != StepStatus.UNKNOWN or step.fence != lost.fence:
             work.state_unchanged()
             return
-        step.asked += 1
+        outcome, lands_until = _OUTCOMES.get(said.outcome), finding.lands_until(step)
+        early = lost.asked_at < lands_until
+        step.asked += not early
         _note(work, step, said)
-        outcome = _OUTCOMES.get(said.outcome)
+        if early and outcome in (None, Outcome.NOT_PERFORMED):
+            # Asked by a person at once, or by a hint of an earlier try: it may land yet.
+            _ask_later(work, step, said, at=lands_until)
+            return
         sends = outcome == Outcome.NOT_PERFORMED and not finding.set_aside(step)
         if outcome is None or (outcome == Outcome.NOT_PERFORMED and not sends):
             _ask_later(work, step, said, aside=outcome is not None)
@@ -150,9 +160,12 @@ def _note(work: Work, step: Step, said: Reconciled) -> None:
     )
 
 
-def _ask_later(work: Work, step: Step, said: Reconciled, *, aside: bool) -> None:
-    again = not aside and finding.plan_next(work, step)
-    if not again:
+def _ask_later(
+    work: Work, step: Step, said: Reconciled, *, aside: bool = False, at: datetime | None = None
+) -> None:
+    if at is not None:
+        finding.plan_at(work, step, at)
+    elif aside or not finding.plan_next(work, step):
         step.ask_at = None
         work.note("reconciliation.exhausted", step=step.pk, asked=step.asked, set_aside=aside)
     step.save(update_fields=["asked", "ask_at"])
@@ -185,13 +198,11 @@ def _send_again(step: Step, worker: str) -> None:
     started: tuple[Attempt, bytes] | None = None
     with working(step.run_id, SYSTEM) as work:
         step = Step.objects.get(pk=step.pk)
-        if step.status != StepStatus.UNKNOWN:
+        if step.status != StepStatus.UNKNOWN or step.ask_at is None:
             work.state_unchanged()
             return
         if not finding.key_is_honoured(work, step) or step.asked >= finding.bound(step):
-            step.ask_at = None
-            step.save(update_fields=["ask_at"])
-            work.note("reconciliation.exhausted", step=step.pk, asked=step.asked, set_aside=False)
+            _leave_to_people(work, step)
             return
         if not _may_send_again(work, step, worker):
             step.ask_at = work.now + HELD_UP
@@ -213,6 +224,16 @@ def _send_again(step: Step, worker: str) -> None:
         observed = dataclasses.replace(observed, outcome=Saw.NOT_PERFORMED)
     seen = Seen.by_worker(observed, worker, version)
     facts.record_seen(attempt.run_id, step.pk, attempt.pk, seen, SYSTEM)
+
+
+def _leave_to_people(work: Work, step: Step) -> None:
+    step.ask_at = None
+    step.save(update_fields=["ask_at"])
+    work.note("reconciliation.exhausted", step=step.pk, asked=step.asked, set_aside=False)
+    interrupt = _recovery(work, step)
+    if interrupt is not None:
+        interrupt.evidence = {**interrupt.evidence, "asked": step.asked, "next_at": None}
+        interrupt.save(update_fields=["evidence"])
 
 
 def _may_send_again(work: Work, step: Step, worker: str) -> bool:

@@ -44,7 +44,7 @@ from interrupts.services.acting import (
 from interrupts.services.holds import INPUTS
 from interrupts.transitions import checkpoints, compensation, holds, runs, steps
 from interrupts.transitions.attempts import recovery_hold
-from interrupts.transitions.finding import how, on_offer, recovery_schema, settle_after
+from interrupts.transitions.finding import how, lands_until, on_offer, recovery_schema
 from interrupts.work import Work
 from tenants.conditions import ANY_VERSION, IfMatch
 from tenants.models import Role
@@ -269,7 +269,7 @@ def _wait_till_it_has_landed(step: Step) -> None:
     if step.executor == Executor.AGENT:
         return
     if step.unknown_at is not None:
-        step.due_at = step.unknown_at + settle_after(step)
+        step.due_at = lands_until(step)
 
 
 def _revise(answer: _Answer) -> None:

@@ -150,16 +150,26 @@ def become_unknown(work: Work, step: Step, attempt: Attempt | None, why: str | N
         return
     move_step(step, StepStatus.UNKNOWN)
     step.outcome, step.error, step.unknown_at = Outcome.UNKNOWN, why, work.now
-    finding.plan(work, step)
-    _save(step)
-    work.note("step.unknown", step=step.pk, position=step.position)
     if attempt is not None and attempt.lapsed_at is None:
         attempt.outcome, attempt.lapsed_at = Outcome.UNKNOWN, work.now
         attempt.save(update_fields=["outcome", "lapsed_at"])
-    if not work.run.ended and not _is_being_found_out(work, step):
+    finding.plan(work, step)
+    _save(step)
+    work.note("step.unknown", step=step.pk, position=step.position)
+    if not work.run.ended:
         # One that ended with this in flight starts nothing that could be held.
-        holds.open_holds(work, recovery_hold(work, step, why))
-        authorizer().tell_of_outcome(work, step)
+        _ask_about_outcome(work, step, recovery_hold(work, step, why))
+
+
+def _ask_about_outcome(work: Work, step: Step, hold: holds.Hold) -> None:
+    """Open the step's recovery; one that is open, since it was sent again, says how it is now."""
+    known = holds.open_of(work).filter(step=step.pk, reason=Reason.OUTCOME_UNKNOWN).first()
+    if known is None:
+        holds.open_holds(work, hold)
+    else:
+        known.evidence = {**known.evidence, **hold.evidence}
+        known.save(update_fields=["evidence"])
+    authorizer().tell_of_outcome(work, step)
 
 
 def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from interrupts import catalogue
@@ -41,12 +41,27 @@ def settle_after(step: Step) -> timedelta:
     return timedelta(seconds=_said(step, "settle_after", SETTLE_AFTER_SECONDS))
 
 
+def lands_until(step: Step) -> datetime:
+    """Until when the lost call may still land: before that, that it was not performed proves nothing.
+
+    The step's outcome is unknown.
+    """
+    if step.unknown_at is None:
+        raise ValueError("the step's outcome is not unknown")
+    return step.unknown_at + settle_after(step)
+
+
 def plan(work: Work, step: Step) -> None:
     """Set when a step that has just become unknown is asked about, if it can be."""
     step.asked, step.ask_at = 0, None
-    if how(step) is not None and not set_aside(step):
-        step.ask_at = work.now + settle_after(step)
-        work.due(step.ask_at)
+    by = how(step)
+    if by == "ask" or (by == "resend" and not set_aside(step)):
+        plan_at(work, step, lands_until(step))
+
+
+def plan_at(work: Work, step: Step, at: datetime) -> None:
+    step.ask_at = at
+    work.due(at)
 
 
 def plan_next(work: Work, step: Step) -> bool:

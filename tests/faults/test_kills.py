@@ -3,7 +3,9 @@
 import pytest
 
 from interrupts import sweep
+from interrupts.effects import Finding, Reconciled
 from interrupts.models import Attempt, Interrupt, Receipt, Run, Step
+from interrupts.services import finding
 from tests.interrupts.history import assert_history_holds, assert_states_are_rebuilt
 from tests.interrupts.house import earlier, fresh, open_of
 
@@ -125,3 +127,26 @@ def test_a_lease_is_found_by_the_sweep_whatever_the_dead_worker_left(house, work
     assert workers.work(run, die="during the call") is None
     house.look(run)
     assert fresh(run).due_at <= Attempt.objects.get(step=step).lease_expires_at
+
+
+def test_a_step_that_killed_three_workers_is_set_aside_and_tried_by_no_fourth(
+    house, workers, monkeypatch
+):
+    monkeypatch.setattr("interrupts.queue.find_out", lambda step: None)
+    house.tool("t", effect="reversible", key_lifetime=3600, reconcile={"settle_after": 1})
+    house.finds["t"] = lambda arguments, call: Reconciled(Finding.NOT_PERFORMED)
+    run = house.run()
+    (step,) = house.propose(run, ("t", {"n": 1}))
+    for fence in (1, 2, 3):
+        Step.objects.filter(pk=step.pk).update(due_at=None)
+        assert workers.work(run, die="before the call") is None
+        house.lapse(Attempt.objects.get(step=step, fence=fence))
+        earlier(step, "unknown_at", 3600)
+        finding.find_out(step.pk, "w")
+    assert (fresh(step).status, fresh(step).ask_at) == ("unknown", None)
+    assert (fresh(run).status, fresh(run).suspension) == ("suspended", "unknown_outcome")
+    assert open_of(step).evidence["set_aside"] is True
+    assert workers.work(run) == 0
+    assert (performed(workers), fresh(step).attempts) == ([], 3)
+    assert_history_holds(run)
+    assert_states_are_rebuilt(run)

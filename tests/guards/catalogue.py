@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from tests.guards.removal import (
@@ -265,6 +266,22 @@ GUARDS: tuple[Guard, ...] = (
         ),
         red="ReceiptConflict",
     ),
+    Guard(
+        "a call ends with its lease",
+        "3: a worker that was held up sends nothing once its lease is over",
+        patch("interrupts.worker._seconds_of_lease", always(value=3600.0)),
+        (
+            f"{RACES}/test_fences.py::test_a_worker_that_was_held_up_until_its_lease_was_over_sends_nothing",
+        ),
+    ),
+    Guard(
+        "a step is set aside",
+        "3: a step that kills its workers is not tried for ever",
+        patch("interrupts.transitions.finding.set_aside", always(value=False)),
+        (
+            f"{FAULTS}/test_kills.py::test_a_step_that_killed_three_workers_is_set_aside_and_tried_by_no_fourth",
+        ),
+    ),
     # 4. A missing response is never read as failure.
     Guard(
         "a lapsed lease is unknown",
@@ -279,6 +296,14 @@ GUARDS: tuple[Guard, ...] = (
         "4: nothing follows an outcome that nobody knows",
         patch("interrupts.transitions.attempts._is_being_found_out", always(value=True)),
         (f"{ENGINE}/test_engine.py::test_what_is_not_proved_is_unknown_and_suspends_the_run",),
+    ),
+    Guard(
+        "what may still land is waited out",
+        "4: that it was not performed proves nothing while it may still land",
+        patch("interrupts.transitions.finding.settle_after", lambda _: lambda step: timedelta(-1)),
+        (
+            f"{ENGINE}/test_finding.py::test_that_it_was_not_performed_proves_nothing_while_it_may_still_land[a person who asks at once]",
+        ),
     ),
     # 5. Journals are gap-free, append-only and chained.
     Guard(
@@ -454,6 +479,15 @@ GUARDS: tuple[Guard, ...] = (
             f"{FAULTS}/test_services.py::test_a_run_that_cannot_be_looked_at_keeps_no_other_from_the_sweep",
         ),
         red="Damaged",
+    ),
+    Guard(
+        "one sweeper keeps no other from sweeping",
+        "10: a lease is found whatever another sweeper meets",
+        patch("interrupts.sweep._swept", lambda _: lambda sweeper: sweeper()),
+        (
+            f"{FAULTS}/test_sweeping.py::test_a_sweeper_that_cannot_do_its_work_keeps_no_other_from_sweeping",
+        ),
+        red="OSError",
     ),
     Guard(
         "a record is made again",

@@ -23,7 +23,8 @@ def asks(monkeypatch):
 
 def find_out(step):
     """Let the step's time to be asked about come, and ask."""
-    Step.objects.filter(pk=step.pk, ask_at__isnull=False).update(ask_at="2020-01-01T00:00:00Z")
+    over = "2020-01-01T00:00:00Z"
+    Step.objects.filter(pk=step.pk, ask_at__isnull=False).update(ask_at=over, unknown_at=over)
     finding.find_out(step.pk, "w")
 
 
@@ -140,14 +141,13 @@ def test_check_again_asks_at_once_and_leaves_the_question_open(house, tool, asks
 
 
 def test_an_answer_about_an_older_try_says_nothing_of_a_newer_one(house, tool, asks):
-    _run, step = house.lost(n=1)
-
     def reconcile(arguments, call):
         # Meanwhile a person says that it was not performed, and it is sent again.
-        house.recover(fresh(step), "skip")
+        house.recover(Step.objects.get(pk=call.step), "skip")
         return PERFORMED
 
     house.finds["t"] = reconcile
+    _run, step = house.lost(n=1)
     find_out(step)
     assert fresh(step).status == "failed"
     assert not Receipt.objects.filter(step=step, source="reconciliation").exists()
@@ -239,3 +239,59 @@ def test_a_step_that_killed_its_worker_again_and_again_is_set_aside(house, asks)
     assert open_of(step).evidence["set_aside"] is True
     assert house.ran == [1, 1, 1]
     assert parse_datetime(open_of(step).evidence["asked_at"]) is not None
+
+
+def test_what_was_sent_again_without_a_word_is_set_aside_and_its_question_says_so(house, asks):
+    house.tool("t", effect="idempotent")
+    run = house.run()
+    house.break_off("t")
+    (step,) = house.propose(run, ("t", {"n": 1}))
+    house.work(run)
+    question = open_of(step)
+    assert question.evidence["next_at"] is not None
+    for _ in range(4):
+        find_out(step)
+    step, evidence = fresh(step), open_of(step).evidence
+    assert (step.status, step.attempts, step.ask_at) == ("unknown", 3, None)
+    assert (evidence["attempts"], evidence["next_at"], evidence["set_aside"]) == (3, None, True)
+    assert open_of(step).pk == question.pk
+    assert house.ran == [1, 1, 1]
+
+
+def test_what_may_not_be_sent_again_any_more_says_that_a_person_settles_it(house, asks):
+    house.tool("t", effect="idempotent", key_lifetime=60)
+    _run, step = house.lost(n=1)
+    earlier(Attempt.objects.get(step=step), "started_at", 61)
+    find_out(step)
+    assert (fresh(step).status, fresh(step).ask_at) == ("unknown", None)
+    assert open_of(step).evidence["next_at"] is None
+    assert house.ran == [1]
+
+
+@pytest.mark.parametrize("early", ["a hint that comes twice", "a person who asks at once"])
+def test_that_it_was_not_performed_proves_nothing_while_it_may_still_land(house, tool, asks, early):
+    asked = says(house, NOT_PERFORMED, PENDING, NOT_PERFORMED)
+    run, step = house.lost(n=1)
+    if early == "a person who asks at once":
+        house.respond(open_of(step), value={"outcome": "check_again"})
+    finding.find_out(step.pk, "w")
+    seen = fresh(step)
+    assert (seen.status, seen.ask_at) == ("unknown", step.unknown_at + timedelta(seconds=30))
+    assert fresh(run).due_at <= seen.ask_at
+    assert open_of(step).evidence["last_answer"] == "not_performed"
+    assert house.ran == [1]
+    earlier(step, "unknown_at", 31)
+    finding.find_out(step.pk, "w")
+    finding.find_out(step.pk, "w")
+    assert (fresh(step).status, len(asked)) == ("ready", 3)
+    assert_history_holds(run)
+
+
+def test_a_late_hint_asks_nobody_about_what_only_a_person_settles(house, tool, asks):
+    asked = says(house, CANNOT_TELL)
+    _run, step = house.lost(n=1)
+    find_out(step)
+    find_out(step)
+    assert fresh(step).ask_at is None
+    finding.find_out(step.pk, "w")
+    assert (len(asked), fresh(step).status) == (2, "unknown")

@@ -7,6 +7,7 @@ import pytest
 
 from interrupts import watching
 from interrupts.models import Run
+from interrupts.services import finding
 from interrupts.views import telling
 from tenants.ids import uuid7
 from tenants.models import Agent, JournalEntry, Tenant
@@ -145,6 +146,16 @@ def test_a_run_with_an_unknown_outcome_says_how_many(house):
     says = text_of(Browser(house, "olga").get(f"/runs/{run.pk}"))
     assert "Unknown outcome We can\u2019t tell if an effect happened. 1 call may or may not" in says
     assert "Resume is off" in says
+
+
+def test_a_step_that_is_set_aside_is_shown_so(house):
+    house.tool("t", effect="idempotent")
+    run, step = house.lost()
+    house.break_off("t")
+    for _ in range(2):
+        finding.find_out(step.pk, "w")  # sends the call again
+    says = text_of(Browser(house, "olga").get(f"/runs/{run.pk}"))
+    assert "set aside: its tries ended without a word" in says
 
 
 def test_a_run_that_is_still_cancelling_says_what_is_in_flight(house):
