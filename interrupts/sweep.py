@@ -168,7 +168,7 @@ class Sweeper(threading.Thread):
         """Have this told of drains from now on, and of one that was seen already."""
         self.on_drain = on_drain
         if self._drained:
-            on_drain(True)
+            on_drain(self._drained)
 
     def stop(self) -> None:
         self._stopped.set()

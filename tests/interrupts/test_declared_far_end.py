@@ -46,7 +46,8 @@ def hints(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def find_out(step: Step) -> None:
-    Step.objects.filter(pk=step.pk, ask_at__isnull=False).update(ask_at="2020-01-01T00:00:00Z")
+    over = "2020-01-01T00:00:00Z"
+    Step.objects.filter(pk=step.pk, ask_at__isnull=False).update(ask_at=over, unknown_at=over)
     finding.find_out(step.pk, "w")
 
 
