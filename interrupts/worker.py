@@ -173,7 +173,9 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
     seconds = _seconds_of_lease(start, version.timeout_seconds)
     if seconds <= 0:
         logger.warning("attempt %s was held up and is not made", attempt)
-        return _finished(turn, start, attempt, Observed(Saw.NOT_PERFORMED, error=HELD_UP, sent=False))
+        return _finished(
+            turn, start, attempt, Observed(Saw.NOT_PERFORMED, error=HELD_UP, sent=False)
+        )
     call = Call(
         tool=tool,
         tool_version=version.number,

@@ -13,9 +13,9 @@ from tests.chaos.farend import kill
 from tests.chaos.service import KINDS, choose_victim
 from tests.chaos.state import Chaos
 
-# Between two kills so much is asked of the far end, that each meets the service at work; or so many
-# seconds pass, since it may be what was killed that keeps it from working.
-MOST_REQUESTS, MOST_SECONDS = 8, 8.0
+# Between two kills so much is asked of the far end, that each meets the service at work; or as much
+# time passes as the service took to start, since it may be what was killed that keeps it from work.
+MOST_REQUESTS, LEAST_PATIENCE = 8, 5.0
 SHORTEST, LONGEST = 0.05, 0.5  # and then a moment more, in seconds
 LOOK_SECONDS = 0.4
 
@@ -44,7 +44,8 @@ def destroy(chaos: Chaos, kinds: list[str], until: float) -> None:
 
 
 def _wait_for_work(chaos: Chaos, requests: int) -> None:
-    enough, end = chaos.ledger.ways.total() + requests, time.monotonic() + MOST_SECONDS
+    patience = max(chaos.service.started_in, LEAST_PATIENCE)
+    enough, end = chaos.ledger.ways.total() + requests, time.monotonic() + patience
     while chaos.ledger.ways.total() < enough and time.monotonic() < end:
         time.sleep(0.02)
 
