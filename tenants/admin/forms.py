@@ -16,11 +16,11 @@ NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 OF_MEMBER: Final[Any] = GroupMember._meta.get_field("membership")  # noqa: SLF001 - Django documents it
 
 
-def name_field() -> forms.RegexField:
+def name_field(**attrs: str) -> forms.RegexField:
     return forms.RegexField(
         NAME,
         max_length=100,
-        widget=TextInput(),
+        widget=TextInput(attrs=attrs),
         error_messages={"invalid": "Letters, digits and . - _ only."},
     )
 

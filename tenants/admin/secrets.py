@@ -18,7 +18,7 @@ from tenants.services.secrets import remove_secrets, set_secrets, value_fault
 
 
 class SecretForm(NamedForm):
-    name = name_field()
+    name = name_field(autocomplete="off")  # beside a value it would be taken for a user's name
     # What was typed is not sent back, whatever was wrong with it.
     value = forms.CharField(
         widget=PasswordInput(render_value=False, attrs={"autocomplete": "new-password"}),

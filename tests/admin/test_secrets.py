@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -58,6 +59,17 @@ def test_a_secret_is_set_replaced_and_removed_and_never_shown(acme: Place) -> No
         ("secret.changed", {"name": "mail-key", "before": first, "after": second}, actor),
         ("secret.removed", {"name": "mail-key", "before": second, "after": None}, actor),
     ]
+
+
+def test_a_browser_is_asked_to_keep_neither_name_nor_value(acme: Place) -> None:
+    page = acme.browser("ada").get(ADD).content.decode()
+    fields = {
+        name: kept
+        for tag in re.findall(r"<input[^>]*>", page)
+        for name in re.findall(r' name="(name|value)"', tag)
+        for kept in re.findall(r'autocomplete="([^"]*)"', tag)
+    }
+    assert fields == {"name": "off", "value": "new-password"}
 
 
 @pytest.mark.parametrize(
