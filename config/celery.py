@@ -11,6 +11,7 @@ from celery.signals import worker_process_init, worker_shutting_down
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
+from config.consuming import Reconnecting
 from config.sending import Hint, Sender, send
 from config.stopping import stop
 
@@ -87,6 +88,7 @@ _WORKER = os.getpid()
 app = Hints("abeyance")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.steps["consumer"].add(Reconnecting)
 
 
 @worker_shutting_down.connect

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import secrets
+import signal
 import sys
 import tempfile
 import threading
@@ -49,6 +50,7 @@ class Numbers:
 
 def main() -> None:
     given = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and clean up
     _say(f"seed {given.seed}")
     base = Path("/var/lib/abeyance-chaos" if os.geteuid() == 0 else tempfile.gettempdir())
     base.mkdir(parents=True, exist_ok=True)
