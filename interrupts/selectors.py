@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from interrupts.models import (
     Content,
     Freeze,
     Guidance,
+    InFlight,
     Interrupt,
     InterruptStatus,
     Receipt,
@@ -124,6 +125,24 @@ def is_startable(run: Run, at: datetime) -> bool:
         )
         (verdict,) = cursor.fetchone()
     return bool(verdict == "found")
+
+
+def asked_to_cancel(attempts: Collection[UUID]) -> list[UUID]:
+    """Return those of the attempts that a stop has asked to be cancelled."""
+    asked = Attempt.objects.filter(pk__in=attempts, cancel_requested=True)
+    return list(asked.values_list("pk", flat=True))
+
+
+def is_stopped_at_once(run_id: UUID) -> bool:
+    """Say whether the run, or one above it, is stopped and what is in flight to be cancelled.
+
+    Said of the run and not of an attempt: a read has none while it is made.
+    """
+    family = [run_id, *Run.objects.values_list("path", flat=True).get(pk=run_id)]
+    stops = Interrupt.objects.filter(
+        run__in=family, status=InterruptStatus.OPEN, in_flight=InFlight.CANCEL
+    )
+    return bool(stops.exists())
 
 
 def unacknowledged(run: Run) -> list[Guidance]:

@@ -20,7 +20,7 @@ from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
 from interrupts.hot import Advanced, Done, Start
 from interrupts.models import Outcome
-from interrupts.services import attempts, draining, finding, looking, starting
+from interrupts.services import attempts, cancelling, draining, finding, looking, starting
 from interrupts.transitions.receipts import Seen
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
@@ -187,7 +187,8 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
         timeout=min(version.timeout_seconds, seconds),
     )
     effect = catalogue.effect(turn.tenant, version.pk, start.authority)
-    return _finished(turn, start, attempt, effect.execute(call))
+    observed = cancelling.execute(effect, call, is_read=start.fence is None)
+    return _finished(turn, start, attempt, observed)
 
 
 def _seconds_of_lease(start: Start, timeout: float) -> float:

@@ -10,6 +10,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from queue import Empty, SimpleQueue
 from threading import Thread
 
+from interrupts.effects.cancellation import Cancellation
 from interrupts.effects.deadline import Deadline
 from interrupts.effects.targets import Target
 
@@ -65,13 +66,15 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
     return address in _GLOBAL_V6 and not any(address in network for network in _REFUSED_V6)
 
 
-def addresses_of(target: Target, *, allowed: Container[str], deadline: Deadline) -> list[str]:
+def addresses_of(
+    target: Target, *, allowed: Container[str], deadline: Deadline, cancellation: Cancellation
+) -> list[str]:
     """Resolve the target's host once and return its addresses, best first.
 
     Where the target's `host:port` is not in `allowed`, every one of them is public. Raises
-    `AddressRefused` and `Unresolved`.
+    `AddressRefused`, `Unresolved` and `Cancelled`.
     """
-    found = _resolve(target, deadline)
+    found = _resolve(target, deadline, cancellation)
     if target.authority not in allowed:
         refused = [address for address in found if not is_public(ip_address(address))]
         if refused:
@@ -79,14 +82,15 @@ def addresses_of(target: Target, *, allowed: Container[str], deadline: Deadline)
     return found
 
 
-def _resolve(target: Target, deadline: Deadline) -> list[str]:
+def _resolve(target: Target, deadline: Deadline, cancellation: Cancellation) -> list[str]:
     if _is_address(target.host):
         return [target.host]
     answer: SimpleQueue[list[str] | str] = SimpleQueue()
     # The resolver takes no limit of time, so it is left behind where it takes too long.
     Thread(target=_look_up, args=(target, answer), name="resolve", daemon=True).start()
     try:
-        found = answer.get(timeout=deadline.remaining())
+        with cancellation.ending(lambda: answer.put("the call was cancelled")):
+            found = answer.get(timeout=deadline.remaining())
     except (Empty, TimeoutError):
         raise Unresolved("its host name was not resolved in time") from None
     if isinstance(found, str):

@@ -8,6 +8,8 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from interrupts.effects.cancellation import Cancellation
+
 MAX_ERROR: Final = 500
 MAX_EXTERNAL_ID: Final = 1000
 MAX_RESULT_BYTES: Final = 1024 * 1024
@@ -37,7 +39,10 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool. `arguments` is canonical JSON, sent byte for byte; `timeout` seconds."""
+    """One call of a tool. `arguments` is canonical JSON, sent byte for byte; `timeout` seconds.
+
+    `cancel_requested` becomes true while the call is made, where its run was stopped so.
+    """
 
     tool: str
     tool_version: int
@@ -47,6 +52,11 @@ class Call:
     attempt: str
     idempotency_key: str
     timeout: float
+    cancellation: Cancellation = field(default_factory=Cancellation, compare=False, repr=False)
+
+    @property
+    def cancel_requested(self) -> bool:
+        return self.cancellation.asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,15 @@ from typing import Final
 import h11
 
 from interrupts.effects.addresses import AddressRefused, Unresolved, addresses_of
+from interrupts.effects.cancellation import Cancellation, Cancelled
 from interrupts.effects.deadline import Deadline
 from interrupts.effects.targets import InvalidUrl, Target, target_of
 
 MAX_BODY: Final = 1024 * 1024
 _CHUNK = 64 * 1024
 _USUAL: Final = (("User-Agent", "Abeyance"), ("Accept", "application/json"))
+_CUT_BEFORE: Final = "The call was cancelled before anything of it was sent."
+_CUT: Final = "The call was cancelled before the far end had answered."
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -58,9 +61,16 @@ class Answer:
     fault: str | None = None
 
 
-def exchange(request: Request, *, allowed: Container[str], deadline: Deadline) -> Answer:
+def exchange(
+    request: Request,
+    *,
+    allowed: Container[str],
+    deadline: Deadline,
+    cancellation: Cancellation,
+) -> Answer:
     """Send the request once and return the final answer, redirects included.
 
+    A cancel closes the connection; an answer that had come by then is returned all the same.
     Raises `Unsendable`, `NotSent` and `Lost`; the messages name no address.
     """
     try:
@@ -68,9 +78,19 @@ def exchange(request: Request, *, allowed: Container[str], deadline: Deadline) -
         wire, payload = _write(request, target)
     except (InvalidUrl, h11.LocalProtocolError, UnicodeEncodeError) as fault:
         raise Unsendable(f"The request cannot be formed: {fault}") from None
-    with closing(_connect(target, allowed, deadline)) as connection:
-        _send(connection, payload, deadline)
-        return _receive(connection, wire, deadline)
+    try:
+        with (
+            closing(_connect(target, allowed, deadline, cancellation)) as connection,
+            cancellation.closing(connection),
+        ):
+            _send(connection, payload, deadline)
+            return _receive(connection, wire, deadline, cancellation)
+    except Cancelled:
+        raise NotSent(_CUT_BEFORE) from None
+    except NotSent as fault:
+        raise (NotSent(_CUT_BEFORE) if cancellation.asked else fault) from fault.__cause__
+    except Lost as fault:
+        raise (Lost(_CUT) if cancellation.asked else fault) from None
 
 
 def _write(request: Request, target: Target) -> tuple[h11.Connection, bytes]:
@@ -92,13 +112,17 @@ def _write(request: Request, target: Target) -> tuple[h11.Connection, bytes]:
     return wire, payload + wire.send(h11.EndOfMessage())
 
 
-def _connect(target: Target, allowed: Container[str], deadline: Deadline) -> socket.socket:
+def _connect(
+    target: Target, allowed: Container[str], deadline: Deadline, cancellation: Cancellation
+) -> socket.socket:
     """Return a connection to an address that was checked, with the time left as its timeout."""
     try:
-        addresses = addresses_of(target, allowed=allowed, deadline=deadline)
-        connection = _reach(addresses, target.port, deadline)
+        addresses = addresses_of(
+            target, allowed=allowed, deadline=deadline, cancellation=cancellation
+        )
+        connection = _reach(addresses, target.port, deadline, cancellation)
         if target.scheme == "https":
-            connection = _secure(connection, target, deadline)
+            connection = _secure(connection, target, deadline, cancellation)
         connection.settimeout(deadline.remaining())
     except AddressRefused as fault:
         raise Unsendable(
@@ -123,7 +147,9 @@ def _reason(fault: Unresolved | OSError) -> str:
             return (fault.strerror or "the connection failed").lower()
 
 
-def _reach(addresses: list[str], port: int, deadline: Deadline) -> socket.socket:
+def _reach(
+    addresses: list[str], port: int, deadline: Deadline, cancellation: Cancellation
+) -> socket.socket:
     """Connect to the first address that answers; each has its share of the time left."""
     failed = OSError("no address")
     for left in range(len(addresses), 0, -1):
@@ -132,7 +158,11 @@ def _reach(addresses: list[str], port: int, deadline: Deadline) -> socket.socket
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
             connection.settimeout(deadline.remaining() / left)
-            connection.connect((address, port))
+            with cancellation.closing(connection):
+                connection.connect((address, port))
+        except Cancelled:
+            connection.close()
+            raise
         except OSError as fault:
             connection.close()
             failed = fault
@@ -148,14 +178,21 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-def _secure(connection: socket.socket, target: Target, deadline: Deadline) -> socket.socket:
+def _secure(
+    connection: socket.socket, target: Target, deadline: Deadline, cancellation: Cancellation
+) -> socket.socket:
     try:
-        # The handshake as a whole is bounded by the socket's timeout.
         connection.settimeout(deadline.remaining())
-        return _tls().wrap_socket(connection, server_hostname=target.host.rstrip("."))
-    except OSError:
+        connection = secured = _tls().wrap_socket(
+            connection, server_hostname=target.host.rstrip("."), do_handshake_on_connect=False
+        )
+        with cancellation.closing(secured):
+            # The handshake as a whole is bounded by the socket's timeout.
+            secured.do_handshake()
+    except (OSError, Cancelled):
         connection.close()
         raise
+    return secured
 
 
 def _send(connection: socket.socket, payload: bytes, deadline: Deadline) -> None:
@@ -171,11 +208,16 @@ def _send(connection: socket.socket, payload: bytes, deadline: Deadline) -> None
         return
 
 
-def _receive(connection: socket.socket, wire: h11.Connection, deadline: Deadline) -> Answer:
+def _receive(
+    connection: socket.socket,
+    wire: h11.Connection,
+    deadline: Deadline,
+    cancellation: Cancellation,
+) -> Answer:
     try:
-        event = _next(connection, wire, deadline)
+        event = _next(connection, wire, deadline, cancellation)
         while isinstance(event, h11.InformationalResponse):
-            event = _next(connection, wire, deadline)
+            event = _next(connection, wire, deadline, cancellation)
     except TimeoutError:
         raise Lost("The far end gave no answer in time.") from None
     except OSError:
@@ -185,16 +227,19 @@ def _receive(connection: socket.socket, wire: h11.Connection, deadline: Deadline
     if not isinstance(event, h11.Response):
         raise Lost("The far end gave no answer.")
     headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
-    body, fault = _body(connection, wire, deadline)
+    body, fault = _body(connection, wire, deadline, cancellation)
     return Answer(event.status_code, headers, body, fault)
 
 
 def _body(
-    connection: socket.socket, wire: h11.Connection, deadline: Deadline
+    connection: socket.socket,
+    wire: h11.Connection,
+    deadline: Deadline,
+    cancellation: Cancellation,
 ) -> tuple[bytes | None, str | None]:
     body = bytearray()
     try:
-        while isinstance(event := _next(connection, wire, deadline), h11.Data):
+        while isinstance(event := _next(connection, wire, deadline, cancellation), h11.Data):
             body += event.data
             if len(body) > MAX_BODY:
                 return None, "its answer is larger than 1 MiB"
@@ -206,10 +251,21 @@ def _body(
 
 
 def _next(
-    connection: socket.socket, wire: h11.Connection, deadline: Deadline
+    connection: socket.socket,
+    wire: h11.Connection,
+    deadline: Deadline,
+    cancellation: Cancellation,
 ) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
     """Return the next event that is not a want of data."""
     while (event := wire.next_event()) is h11.NEED_DATA:
         connection.settimeout(deadline.remaining())
-        wire.receive_data(connection.recv(_CHUNK))
+        data = connection.recv(_CHUNK)
+        if _is_cut(data, cancellation):
+            raise ConnectionAbortedError
+        wire.receive_data(data)
     return event
+
+
+def _is_cut(data: bytes, cancellation: Cancellation) -> bool:
+    """Say whether this side made the end: it ends no body that goes on to the connection's end."""
+    return not data and cancellation.asked

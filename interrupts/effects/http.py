@@ -136,7 +136,12 @@ class HttpEffect:
             ],
             body,
         )
-        return exchange(request, allowed=self.allowed_hosts, deadline=deadline)
+        return exchange(
+            request,
+            allowed=self.allowed_hosts,
+            deadline=deadline,
+            cancellation=call.cancellation,
+        )
 
     def _signed(self, message_id: str, body: bytes) -> list[tuple[str, str]]:
         if self.secret is None:

@@ -3,9 +3,11 @@
 A tool is `function(arguments, call) -> result`, or a `PythonTool` that can also be previewed,
 reconciled and undone. It runs in the worker process, in the thread that asked. Nothing can stop
 it from outside: `call.timeout` says how long it may take, and what it waits for (a socket, a lock,
-a subprocess) should be given that limit. The service bounds the attempt, not the code: when the
-lease (the timeout and two seconds) has lapsed the outcome is unknown, whatever the function does
-later, and its late receipt then settles it.
+a subprocess) should be given that limit. `call.cancel_requested` becomes true once a person stopped
+the run and wants what is in flight cancelled: a tool that looks at it may raise `NotPerformed` while
+it has begun nothing, or break off; one that does not is finished. The service bounds the attempt,
+not the code: when the lease (the timeout and two seconds) has lapsed the outcome is unknown,
+whatever the function does later, and its late receipt then settles it.
 
 What a tool says: it returns (succeeded), returns an `Observed` (what that says), raises
 `NotPerformed` (nothing was begun, send it again) or `Refused` (nothing was done, for good).

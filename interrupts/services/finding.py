@@ -29,7 +29,7 @@ from interrupts.models import (
     StepStatus,
 )
 from interrupts.services import attempts as facts
-from interrupts.services import draining, starting
+from interrupts.services import cancelling, draining, starting
 from interrupts.transitions import attempts, finding, holds
 from interrupts.transitions.receipts import Seen
 from interrupts.work import Work, working
@@ -219,7 +219,7 @@ def _send_again(step: Step, worker: str) -> None:
     attempt, _ = started
     version = finding.version_of(step)
     effect = catalogue.effect(current_tenant_id(), version.pk, catalogue.authority_now())
-    observed = effect.execute(call_of(step, attempt))
+    observed = cancelling.execute(effect, call_of(step, attempt))
     if not observed.sent:  # it proves nothing of the call that was lost
         observed = dataclasses.replace(observed, outcome=Saw.NOT_PERFORMED)
     seen = Seen.by_worker(observed, worker, version)

@@ -508,6 +508,23 @@ GUARDS: tuple[Guard, ...] = (
         ),
     ),
     Guard(
+        "a worker looks whether its call is to be cancelled",
+        "4: a cancel reaches the call that is being made",
+        patch("interrupts.selectors.asked_to_cancel", always(value=())),
+        (
+            f"{ENGINE}/test_cancelling.py::test_a_stop_cuts_the_call_whose_outcome_is_unknown_until_the_far_end_is_asked",
+        ),
+        red="TimeoutError",
+    ),
+    Guard(
+        "an end that this side made ends no answer",
+        "4: what a cancel cut is never read as an answer",
+        patch("interrupts.effects.exchange._is_cut", always(value=False)),
+        (
+            f"{ENGINE}/effects/test_cancellation.py::test_an_answer_that_was_cut_proves_nothing[whole]",
+        ),
+    ),
+    Guard(
         "what was not read is no ground for a declared outcome",
         "4: a missing response is never read as failure, whatever a tool declares",
         patch("interrupts.effects.declared.effect.read_body", _as_if_read),

@@ -203,7 +203,12 @@ class DeclaredEffect:
         filler = Filler({**self._values(call), **more})
         secrets = self._secrets()
         request = part.request.fill(filler, secrets, key)
-        answer = exchange(request, allowed=self.own.allowed_hosts, deadline=deadline)
+        answer = exchange(
+            request,
+            allowed=self.own.allowed_hosts,
+            deadline=deadline,
+            cancellation=call.cancellation,
+        )
         scrubber = self._scrubber(secrets)
         return Seen(answer, read_body(answer, scrubber), filler, scrubber)
 

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from interrupts.effects import Outcome
+from interrupts.effects import Outcome, exchange
+from interrupts.effects.cancellation import Cancellation
 from tests.interrupts.effects.far_end import FarEnd, raw_answer
 
 
@@ -103,6 +105,27 @@ def test_a_far_end_without_tls_is_refused_unsent(far_end, effect_at, call):
     seen = effect_at(f"https://{far_end.authority}/").execute(call)
     assert seen.outcome is Outcome.NOT_PERFORMED
     assert "TLS" in seen.error
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_call_that_is_cut_stays_encrypted_and_its_outcome_is_unknown(
+    secure_far_end, effect_at, call, monkeypatch
+):
+    """It is cut between two of its own looks at the connection."""
+    spoken = []
+    receive = exchange._receive
+
+    def cut(connection, *rest):
+        call.cancellation.ask()
+        spoken.append(connection.version())
+        return receive(connection, *rest)
+
+    monkeypatch.setattr(exchange, "_receive", cut)
+    secure_far_end.behave = lambda connection, _asked: connection.recv(1)
+    call = replace(call, timeout=120, cancellation=Cancellation())
+    seen = at(effect_at, "far.test", secure_far_end).execute(call)
+    assert seen.outcome is Outcome.UNKNOWN
+    assert spoken in (["TLSv1.3"], ["TLSv1.2"])
 
 
 def test_a_handshake_that_hangs_is_bounded(effect_at, brief):
