@@ -31,6 +31,7 @@ from interrupts import catalogue, content, templates
 from interrupts.authorizer import Judgement
 from interrupts.errors import InvalidArguments
 from interrupts.models import Risk
+from interrupts.transitions.steps import of_agent
 from interrupts.work import Work
 from tenants.principal import Principal
 from tenants.scope import current_tenant_id
@@ -188,7 +189,9 @@ def check_state(case: Case) -> None:
 
 
 def _has_changed(case: Case) -> bool:
-    """Say whether the tool has a newer version, or policy denies now what the gate asks about."""
+    """Say whether the tool has a newer version, or what the gate asks about is denied now."""
+    if of_agent(case.work) is not None:
+        return True
     version = current_version(case.work, case.gate.step)
     if version is None or version.pk != case.gate.tool_version_id:
         return True

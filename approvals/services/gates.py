@@ -57,9 +57,9 @@ def _keep_view(shown: GateShown, user_id: UUID) -> None:
 
 
 def bring_up_to_date(gate_id: UUID) -> None:
-    """Settle an open gate that tool or policy have left behind: withdrawn, or asked anew.
+    """Settle an open gate that tool, policy or agent have left behind: withdrawn, or asked anew.
 
-    A step that policy denies now is denied; a call of an older version of its tool is asked about
+    A step that is denied now, by policy or with its agent, is denied; a call of an older version of its tool is asked about
     anew, as a call of the version in force.
     """
     run_id = Gate.objects.values_list("run_id", flat=True).get(pk=gate_id)
@@ -74,6 +74,10 @@ def bring_up_to_date(gate_id: UUID) -> None:
 
 def _bring_up_to_date(work: Work, gate: Gate) -> None:
     step, body = gate.step, content.get(gate.arguments)
+    ended = steps.of_agent(work)
+    if ended is not None:
+        _deny(work, gate, ended.reason)
+        return
     version = authorizer.current_version(work, step)
     if version is None or (why := authorizer.unfit(version, body)):
         _deny(work, gate, why if version is not None else authorizer.RETIRED)

@@ -284,6 +284,9 @@ def hold(work: Work, step: Step, by: str) -> None:
 
 def judge(work: Work, step: Step) -> Judgement:
     """Say what policy says of a proposal; one whose twin stays unknown for good is asked about."""
+    ended = steps.of_agent(work)
+    if ended is not None:  # since the proposal was let in, or while it waited
+        return ended
     judgement = authorizer().judge(work, step, content.get(step.arguments))
     if judgement.verdict == "allow" and step.twin is not None:
         twin = Step.objects.select_related("run").get(pk=step.twin)

@@ -233,7 +233,7 @@ def renew(work: Work, step: Step) -> bool:
     for that very call, and no longer than it said: else policy is asked as for a proposal.
     """
     may_hold = is_call_authorized(step) and not _has_run_out(work, step)
-    judgement = _of_agent(work) or authorizer().reauthorize(work, step, content.get(step.arguments))
+    judgement = of_agent(work) or authorizer().reauthorize(work, step, content.get(step.arguments))
     if judgement is None and not may_hold:
         judgement = authorizer().judge(work, step, content.get(step.arguments))
     if judgement is None:
@@ -273,7 +273,7 @@ def _has_run_out(work: Work, step: Step) -> bool:
     return step.authorized_until is not None and step.authorized_until <= work.now
 
 
-def _of_agent(work: Work) -> Judgement | None:
+def of_agent(work: Work) -> Judgement | None:
     """What an agent proposed that acts no more is denied; None: it acts still."""
     if Agent.objects.filter(pk=work.run.agent_id, active=True).exists():
         return None

@@ -5,10 +5,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from approvals.authorizer import PolicyAuthorizer
+from approvals.errors import AlreadyDecided
 from approvals.models import Decision, Gate
 from interrupts.authorizer import authorizer
 from interrupts.models import Interrupt, Run, Step, Tool
 from tenants.authority import raise_authority
+from tenants.journal import SYSTEM
+from tenants.services.agents import end_agents
 from tests.approvals.house import CALL, fresh
 
 ALLOW = {"name": "notes", "trigger": "action", "tools": ["note.*"], "then": "allow"}
@@ -234,3 +237,17 @@ def test_an_unanswered_gate_cancels_the_run_where_the_rule_says_so(house):
     assert fresh(gate).state == "expired"
     assert Run.objects.get(pk=gate.run_id).status == "cancelled"
     assert Interrupt.objects.get(pk=gate.interrupt_id).resolution == "time_out"
+
+
+@pytest.mark.parametrize("reason", [None, "fine"], ids=["hot", "long"])
+def test_nobody_approves_what_an_agent_proposed_that_was_deactivated(house, reason):
+    gate = house.ask()
+    with transaction.atomic():
+        end_agents(SYSTEM, ["bot"])
+    with pytest.raises(AlreadyDecided):
+        house.decide("alice", gate, reason=reason)
+    assert (fresh(gate).state, step_of(gate).status) == ("withdrawn", "denied")
+    assert "deactivated" in step_of(gate).reason
+    assert not Decision.objects.exists()
+    house.work(gate.run_id)
+    assert house.calls == []

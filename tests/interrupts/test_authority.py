@@ -133,6 +133,18 @@ def test_what_an_agent_proposed_that_was_deactivated_is_denied(house, ready):
     assert "deactivated" in fresh(step).reason
 
 
+def test_what_an_agent_proposes_that_was_deactivated_meanwhile_is_denied(house):
+    """It had signed in before, so nothing but the judgement under the lock keeps it from running."""
+    house.tool("t")
+    run = house.run()
+    Agent.objects.filter(pk=house.agent.id).update(active=False)
+    house.withdraw_authority()
+    (step,) = house.propose(run, ("t", {"n": 1}))
+    house.work(run)
+    assert (fresh(step).status, house.ran) == ("denied", [])
+    assert "deactivated" in fresh(step).reason
+
+
 def test_another_version_than_the_authorised_one_is_judged_anew(house, ready):
     run, step = ready
     newer = house.new_version(step.tool)
