@@ -160,6 +160,15 @@ GUARDS: tuple[Guard, ...] = (
             f"{RACES}/test_stops.py::test_a_child_started_while_its_family_was_waited_for_is_locked_with_it",
         ),
     ),
+    Guard(
+        "an agent is looked at where it is judged",
+        "1: what a deactivated agent proposed does not run",
+        patch("interrupts.transitions.steps.of_agent", nothing),
+        (
+            f"{ENGINE}/test_authority.py::test_what_an_agent_proposed_that_was_deactivated_is_denied",
+            f"{ENGINE}/test_authority.py::test_what_an_agent_proposes_that_was_deactivated_meanwhile_is_denied",
+        ),
+    ),
     # 2. What runs is what was approved.
     Guard(
         "what_runs_is_what_was_authorized",

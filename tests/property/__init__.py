@@ -1,0 +1,1 @@
+"""Any history, and any end of a process: what must always hold, looked at from outside."""
