@@ -28,13 +28,31 @@ class OfRun(ReadAdmin[Any]):
 
 @admin.register(Run, site=site)
 class RunAdmin(ReadAdmin[Run]):
-    list_display = ("id", "workflow", "agent", "status", "suspension", "created_at", "parts")
+    list_display = (
+        "id",
+        "workflow",
+        "agent",
+        "status",
+        "suspension",
+        "not_settled",
+        "created_at",
+        "parts",
+    )
     list_filter = (("agent", AutocompleteFilter),)
     list_filter_submit = True
     list_select_related = ("agent",)
 
     def people_url(self, obj: Run) -> str | None:
         return run_page(obj.pk)
+
+    def not_settled(self, obj: Run) -> str:
+        """What the suspension counts, all of it, so that nothing hides behind the first."""
+        counts = {
+            "unknown": obj.count_unknown,
+            "in flight": obj.count_in_flight,
+            "partly done": obj.count_partial,
+        }
+        return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
 
     def parts(self, obj: Run) -> str:
         """Its steps."""

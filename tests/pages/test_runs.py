@@ -80,6 +80,36 @@ def test_the_counters_count_held_runs_by_their_state(house):
     assert counts == {"safely_suspended": 1, "unknown_outcome": 1}
 
 
+def test_all_that_is_not_settled_is_counted_wherever_runs_are_listed(house):
+    """Also what stands behind the first of the four suspensions."""
+    house.tool("mine", kind="agent")
+    run = house.run()
+    calls = [house.propose(run, *[("mine", {"n": n}) for n in (1, 2)], parallel=True)[:2]
+             for _ in range(2)]  # fmt: skip
+    done, lost, *flying = [house.claim(step) for group in calls for step in group]
+    house.report(done)
+    house.report(lost, "unknown")
+    counts = ["1 unknown", "2 in flight", "1 partly done"]
+    browser = Browser(house, "ada")
+    says = text_of(browser.get("/runs"))
+    assert [one for one in counts if one not in says] == []
+    page = browser.get("/admin/interrupts/run/")
+    assert ", ".join(counts) in page
+    assert len(flying) == 2
+
+
+def test_what_was_asked_to_stop_is_said_of_each_call(house):
+    house.tool("mine", kind="agent")
+    run = house.run()
+    (step,) = house.propose(run, ("mine", {}))
+    house.claim(step)
+    house.stop(run)
+    browser = Browser(house, "vera")
+    assert "asked to stop: for" not in text_of(browser.get(f"/runs/{run.pk}"))
+    house.stop(run, question="Now?", in_flight="cancel")
+    assert "asked to stop: for" in text_of(browser.get(f"/runs/{run.pk}"))
+
+
 def test_no_run_of_another_tenant_is_listed_or_shown(house):
     browser = Browser(house, "ada")
     with crew_of(other := uuid7()) as elsewhere:
