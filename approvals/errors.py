@@ -48,9 +48,10 @@ class DigestMismatch(_WithGate):
 
 
 class GatePreparing(DomainError):
-    """The gate's preview is being taken."""
+    """The gate's preview is being taken; ask again in a moment."""
 
     code = "gate-preparing"
+    usual_headers = {"Retry-After": "1"}
 
 
 class AlreadyStarted(DomainError):

@@ -19,7 +19,8 @@ from approvals.models import Decision, Gate
 from approvals.shown import LOOKED_BACK, GateShown, Similar
 from config.keys import current_key_id, stream_key
 from interrupts import content
-from interrupts.models import Run, Step
+from interrupts.models import Checkpoint, Run, Step
+from interrupts.transitions import checkpoints
 from tenants.idempotency import Answer, KeyName
 from tenants.ids import uuid7
 from tenants.models import User
@@ -39,7 +40,14 @@ _GATE = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
 _DECISION = Decision._meta.concrete_fields  # noqa: SLF001 - Django's API
 _FIELDS = [field.attname for field in _GATE]
 _DECIDED_FIELDS = [field.attname for field in _DECISION]
-RUN_OF = "SELECT run_id FROM approvals_gate WHERE id = %b::uuid"
+_CHECKPOINT = [field.attname for field in Checkpoint._meta.concrete_fields]  # noqa: SLF001 - Django's API
+HELD_BY = f"""
+SELECT g.run_id, g.interrupt_id, {", ".join(f"c.{name}" for name in _CHECKPOINT)}
+FROM approvals_gate g
+LEFT JOIN interrupts_interrupt i ON i.id = g.interrupt_id
+LEFT JOIN interrupts_checkpoint c ON c.id = i.checkpoint
+WHERE g.id = %b::uuid
+"""  # noqa: S608 - names of ours
 APPROVE = (
     "SELECT verdict, run, epoch, resumed FROM approvals_approve("
     "%b::uuid, %b::uuid, %b::uuid, %b::text, %b::boolean, %b::text,"
@@ -77,22 +85,38 @@ class Approved(NamedTuple):
     epoch: int
 
 
-def run_of(gate_id: UUID) -> UUID:
-    """Return the run of a gate; Gate.DoesNotExist for an unknown one, or another tenant's."""
-    return run_found(gate_id, prepared(*asking_run_of(gate_id)))
+class Held(NamedTuple):
+    """The run that a gate holds, and the checkpoint that it goes on from once it is decided.
+
+    Which one that is, and what it says, never changes: it may be read before the run is locked.
+    """
+
+    run: UUID
+    interrupt: UUID | None
+    checkpoint: Checkpoint | None
+
+    @property
+    def is_sound(self) -> bool:
+        return self.checkpoint is not None and checkpoints.is_sound(self.checkpoint)
 
 
-def asking_run_of(gate_id: UUID) -> Statement:
-    """Return the statement that looks the run of a gate up."""
-    return Statement(RUN_OF, [gate_id])
+def held_by(gate_id: UUID) -> Held:
+    """Return what a gate holds; Gate.DoesNotExist for an unknown one, or another tenant's."""
+    return held_found(gate_id, prepared(*asking_held_by(gate_id)))
 
 
-def run_found(gate_id: UUID, row: Row) -> UUID:
-    """Return the run that was looked up; Gate.DoesNotExist where there is none."""
+def asking_held_by(gate_id: UUID) -> Statement:
+    """Return the statement that looks up what a gate holds."""
+    return Statement(HELD_BY, [gate_id])
+
+
+def held_found(gate_id: UUID, row: Row) -> Held:
+    """Return what was looked up; Gate.DoesNotExist where there is no such gate."""
     if not row:
         raise Gate.DoesNotExist(f"gate {gate_id}")
-    run: UUID = row[0]
-    return run
+    run, interrupt, *columns = row
+    checkpoint = Checkpoint.from_db(connection.alias, _CHECKPOINT, columns) if columns[0] else None
+    return Held(run, interrupt, checkpoint)
 
 
 def approve(

@@ -177,6 +177,7 @@ def why(run: Run, step: Step, previous: Sequence[Mapping[str, Any]]) -> dict[str
     said: Mapping[str, Any] = step.proposal
     return {
         "goal": run.goal,
+        "started_by": [str(above) for above in reversed(run.path)],
         "reasoning": said.get("reasoning"),
         "confidence": said.get("confidence"),
         "risk_score": said.get("risk_score"),
@@ -232,7 +233,7 @@ def snapshot(gate: Gate, arguments: Any, version: ToolVersion) -> dict[str, Any]
         "effect": gate.effect,
         "ceremony": gate.ceremony,
         "what": what(gate, arguments, version),
-        "why": gate.why,
+        "why": {"started_by": [], **gate.why},
         "what_could_go_wrong": gate.what_could_go_wrong,
         "triggers": gate.triggers,
         "policy_version": gate.policy_version,

@@ -169,9 +169,10 @@ class NotAcceptable(Problem):
 
 
 class RequestInProgress(DomainError):
-    """A request with this idempotency key is still being worked."""
+    """A request with this idempotency key is still being worked; ask again in a moment."""
 
     code = "request-in-progress"
+    usual_headers = {"Retry-After": "1"}
 
 
 class VersionMismatch(Problem):

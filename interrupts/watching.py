@@ -43,6 +43,7 @@ EFFECTS: Final = (
     "receipt.recorded",
     "receipt.late",
     "receipt.conflict",
+    "effect.doubled",
     "step.settled",
     "step.unknown",
     "step.retried",

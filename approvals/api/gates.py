@@ -51,6 +51,8 @@ _DECISION_REFUSALS: Final = {
     "already-decided": 409,
     "gate-preparing": 409,
     "digest-mismatch": 409,
+    "damaged": 409,
+    "checkpoint-version": 409,
     "version-mismatch": 412,
     "confirmation-required": 422,
     "invalid-arguments": 422,
@@ -155,7 +157,7 @@ class DecisionsView(TenantView):
             decided = decisions.decide_gate(
                 call.principal,
                 pk,
-                run_id=hot.run_found(pk, call.found),
+                held=hot.held_found(pk, call.found),
                 **call.body,
                 if_match=call.if_match,
                 answer=keep if keyed else None,
@@ -166,17 +168,17 @@ class DecisionsView(TenantView):
         return made[0] if made else _decision_answer(call, decided)
 
     def beside(self, **kwargs: Any) -> Statement:
-        return hot.asking_run_of(kwargs["pk"])
+        return hot.asking_held_by(kwargs["pk"])
 
     def at_once(self, call: ApiCall, name: KeyName, **kwargs: Any) -> Answer | None:
         if not call.if_match.any or not is_fresh(call.request):
             return None
         pk = kwargs["pk"]
-        run = hot.run_found(pk, call.found)
+        held = hot.held_found(pk, call.found)
         return decisions.approve_at_once(
             call.principal,
             pk,
-            run,
+            held,
             name,
             call.body,
             lambda decided: _decision_answer(call, decided),

@@ -90,6 +90,7 @@ _GATE: Final[Schema] = shown(
     ),
     why=shown(
         goal=TEXT,
+        started_by=listed(ID),
         reasoning=TEXT_OR_NONE,
         confidence=nullable(NUMBER),
         risk_score=nullable(NUMBER),

@@ -25,9 +25,10 @@ from approvals.shown import GateShown
 from config import jsontext
 from config.errors import Forbidden, PeopleOnly
 from interrupts import content, queue, verification
+from interrupts.errors import Damaged
 from interrupts.models import InterruptStatus, Resolution, StepStatus
 from interrupts.services import looking
-from interrupts.transitions import holds, steps
+from interrupts.transitions import checkpoints, holds, steps
 from interrupts.work import locked
 from tenants import idempotency
 from tenants.conditions import ANY_VERSION, IfMatch
@@ -68,14 +69,15 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     hold_seconds: float | None = None,
     if_match: IfMatch = ANY_VERSION,
     answer: Render | None = None,
-    run_id: UUID | None = None,
+    held: hot.Held | None = None,
 ) -> Decided:
     """Decide a gate as a person; the same decision of the same person again is the first one.
 
     Raises PeopleOnly, NotAnApprover, OwnRequest, GateExpired, AlreadyDecided, GatePreparing,
-    DigestMismatch, VersionMismatch, ConfirmationRequired, InvalidBody, InvalidArguments and
-    DeniedByPolicy, in this order. ``answer`` is kept, in the decision's transaction, as the answer
-    of a request that named an idempotency key; ``run_id`` is the gate's, where that is known.
+    DigestMismatch, VersionMismatch, ConfirmationRequired, InvalidBody, InvalidArguments,
+    DeniedByPolicy, Damaged and CheckpointVersion, in this order. ``answer`` is kept, in the
+    decision's transaction, as the answer of a request that named an idempotency key; ``held`` is
+    what the gate holds, where that is known.
     """
     if not principal.is_person:
         raise PeopleOnly
@@ -88,17 +90,18 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
         confirmation=confirmation,
         hold_seconds=hold_seconds,
     )
-    run_id = run_id or hot.run_of(gate_id)
-    if _is_plain(wanted) and if_match.any:
-        decided = _approve_plainly(principal, gate_id, run_id, wanted, answer)
+    held = held or hot.held_by(gate_id)
+    if _is_plain(wanted) and if_match.any and held.is_sound:
+        decided = _approve_plainly(principal, gate_id, held.run, wanted, answer)
         if decided is not None:
             return decided
     renewed: str | None = None
     for _ in range(LOOKS):
         try:
             with transaction.atomic(durable=not idempotency.holds_transaction()):
-                case = cases.open_case(locked(run_id, principal.actor), gate_id, principal, wanted)
-                return _decide(case, if_match, answer, renewed)
+                work = locked(held.run, principal.actor)
+                case = cases.open_case(work, gate_id, principal, wanted)
+                return _decide(case, held, if_match, answer, renewed)
         except BehindTime as behind:
             renewed = _bring_up_to_date(behind)
     raise GatePreparing("The gate changes faster than it can be decided.")
@@ -107,7 +110,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
 def approve_at_once(
     principal: Principal,
     gate_id: UUID,
-    run_id: UUID,
+    held: hot.Held,
     key: KeyName,
     body: Mapping[str, Any],
     answer: Render,
@@ -118,12 +121,12 @@ def approve_at_once(
     of, or the key was named before: `decide_gate` then says what is to be said.
     """
     wanted = Wanted(**body)
-    if not _is_plain(wanted) or connection.in_atomic_block:
+    if not _is_plain(wanted) or connection.in_atomic_block or not held.is_sound:
         return None
     made = hot.approve_under_key(
         principal,
         gate_id,
-        run_id,
+        held.run,
         wanted.digest,
         wanted.confirmation,
         key,
@@ -179,7 +182,9 @@ def _bring_up_to_date(behind: BehindTime) -> str | None:
     return None
 
 
-def _decide(case: Case, if_match: IfMatch, answer: Render | None, renewed: str | None) -> Decided:
+def _decide(
+    case: Case, held: hot.Held, if_match: IfMatch, answer: Render | None, renewed: str | None
+) -> Decided:
     if before := cases.same_decision(case):
         return Decided(case.gate, before, replayed=True)
     cases.check_authority(case)
@@ -189,6 +194,10 @@ def _decide(case: Case, if_match: IfMatch, answer: Render | None, renewed: str |
     if renewed != case.gate.digest:
         cases.check_freshness(case)
     verification.check_history(case.work.run)
+    if held.interrupt is not None:
+        if held.checkpoint is None:
+            raise Damaged("The checkpoint is gone.")
+        checkpoints.check(held.checkpoint, case.work.run)
     decided = Decided(case.gate, _record(case), replayed=False)
     case.work.finish()
     if answer is not None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from interrupts.effects.cancellation import Cancellation
 
 MAX_ERROR: Final = 500
+REPLACED: Final = "It was done. Of its result, what cannot be kept as it was is replaced."
 MAX_EXTERNAL_ID: Final = 1000
 MAX_RESULT_BYTES: Final = 1024 * 1024
 MAX_RETRY_AFTER: Final = 3600.0

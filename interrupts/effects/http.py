@@ -17,8 +17,9 @@ from uuid import uuid4
 from standardwebhooks import Webhook
 
 from config.errors import Problem
-from config.jsontext import parse
+from config.jsontext import parse_kept
 from interrupts.effects.base import (
+    REPLACED,
     Call,
     Finding,
     Observed,
@@ -227,31 +228,36 @@ def not_answered(call: Call, fault: Unsendable | NotSent | Lost) -> Observed:
 
 def _readable(answer: Answer, *required: str) -> dict[str, Any]:
     """Return the JSON object of a 2xx answer. Raises `_Unreadable`."""
+    return _read(answer, *required)[0]
+
+
+def _read(answer: Answer, *required: str) -> tuple[dict[str, Any], bool]:
+    """Return it, and whether something in it was replaced that cannot be kept."""
     if not is_success(answer.status):
         raise _Unreadable(f"The far end answered {status_of(answer)}.")
-    value = _object(answer)
+    value, is_replaced = _object(answer)
     for name in required:
         if name not in value:
             raise _Unreadable(f"The far end's answer has no {name}.")
-    return value
+    return value, is_replaced
 
 
-def _object(answer: Answer) -> dict[str, Any]:
+def _object(answer: Answer) -> tuple[dict[str, Any], bool]:
     if answer.body is None:
         raise _Unreadable(f"The far end's answer could not be read: {answer.fault}.")
     try:
-        value = parse(answer.body)
+        value, is_replaced = parse_kept(answer.body)
     except Problem as fault:
         # Neither the detail nor its pointer: they may quote what the far end was sent.
         raise _Unreadable("The far end's answer is not JSON as it should be.") from fault
     if not isinstance(value, dict):
         raise _Unreadable("The far end's answer is not a JSON object.")
-    return value
+    return value, is_replaced
 
 
 def _succeeded(call: Call, answer: Answer) -> Observed:
     try:
-        value = _readable(answer, "result")
+        value, is_replaced = _read(answer, "result")
     except _Unreadable as fault:
         log_fault("answer", call, fault)
         return Observed(Outcome.UNKNOWN, error=f"{fault} Whether it acted is not known.")
@@ -259,7 +265,11 @@ def _succeeded(call: Call, answer: Answer) -> Observed:
     if cost is None and value.get("cost") is not None:
         logger.warning("%s (attempt %s) named a cost that is none", call.tool, call.attempt)
     return Observed(
-        Outcome.SUCCEEDED, value["result"], external_id_of(value.get("external_id")), cost
+        Outcome.SUCCEEDED,
+        value["result"],
+        external_id_of(value.get("external_id")),
+        cost,
+        REPLACED if is_replaced else None,
     )
 
 
@@ -316,7 +326,7 @@ _SAID = {
 def _found(answer: Answer) -> Reconciled:
     """Read what a far end says of a call. A bare 404 may be a wrong route, and proves nothing."""
     try:
-        value = _object(answer)
+        value, is_replaced = _object(answer)
     except _Unreadable as fault:
         return Reconciled(Finding.CANNOT_TELL, error=f"{fault} (Answered {status_of(answer)}.)")
     outcome = value.get("outcome")
@@ -326,4 +336,9 @@ def _found(answer: Answer) -> Reconciled:
             Finding.CANNOT_TELL,
             error=f"The far end answered {status_of(answer)} and settled nothing.",
         )
-    return Reconciled(finding, value.get("result"), external_id_of(value.get("external_id")))
+    return Reconciled(
+        finding,
+        value.get("result"),
+        external_id_of(value.get("external_id")),
+        REPLACED if is_replaced else None,
+    )

@@ -25,9 +25,10 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from config.errors import Problem
-from config.jsontext import canonical, parse
+from config.jsontext import canonical, kept, loses, parse
 from interrupts.effects.base import (
     MAX_RESULT_BYTES,
+    REPLACED,
     Call,
     Finding,
     Observed,
@@ -184,18 +185,19 @@ def _said(seen: Observed) -> Observed:
     """Keep of what a tool says what can be recorded."""
     try:
         outcome = Outcome(seen.outcome)
-        result = _storable(seen.result)
+        result, is_replaced = _kept(seen.result)
     except (TypeError, ValueError, RecursionError, Problem):
         return Observed(
             Outcome.UNKNOWN,
             error="What the tool says cannot be recorded; whether it acted is not known.",
         )
+    error = REPLACED if is_replaced and outcome is Outcome.SUCCEEDED else seen.error
     return Observed(
         outcome,
         result,
         external_id_of(seen.external_id),
         cost_of(seen.cost),
-        None if seen.error is None else plain(str(seen.error)),
+        None if error is None else plain(str(error)),
         delay_of(seen.retry_after),
     )
 
@@ -208,6 +210,14 @@ def _storable(value: Any) -> Any:
     if len(text) > MAX_RESULT_BYTES:
         raise ValueError("larger than 1 MiB")
     return parse(text)
+
+
+def _kept(value: Any) -> tuple[Any, bool]:
+    """Return what can be kept of what happened, and whether a character of it was replaced."""
+    try:
+        return _storable(value), False
+    except (ValueError, Problem):
+        return _storable(kept(value)), loses(value)
 
 
 def _previewed(call: Call, act: Callable[[], Any]) -> Preview:
@@ -229,7 +239,7 @@ def _reconciled(call: Call, act: Callable[[], Reconciled]) -> Reconciled:
         found = act()
         return Reconciled(
             Finding(found.outcome),
-            _storable(found.result),
+            _kept(found.result)[0],
             external_id_of(found.external_id),
             None if found.error is None else plain(found.error),
         )

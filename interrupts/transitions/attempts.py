@@ -49,8 +49,34 @@ def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Recei
         _late_success(work, step, seen, receipt)
     else:
         work.note("receipt.late", receipt=receipt.pk, step=step.pk)
+        if seen.outcome == Outcome.SUCCEEDED:
+            _tell_if_doubled(work, step, receipt)
     runs.check_budget(work)
     return receipt
+
+
+def _tell_if_doubled(work: Work, step: Step, receipt: Receipt) -> None:
+    """Say of a step that two of its attempts succeeded, unless it was one effect all the same.
+
+    One effect is what the far end names alike, and what may be repeated under its key; two names
+    are two effects, whatever was declared.
+    """
+    if receipt.evidence is not None:
+        return
+    first = (
+        Receipt.objects.filter(
+            step=step, compensation=False, outcome=Outcome.SUCCEEDED, evidence=None
+        )
+        .exclude(attempt=receipt.attempt)
+        .order_by("id")
+        .first()
+    )
+    if first is None:
+        return
+    names = [first.external_id, receipt.external_id]
+    harmless = step.effect in (Effect.READ, Effect.IDEMPOTENT)
+    if names[0] != names[1] if all(names) else not harmless:
+        work.note("effect.doubled", step=step.pk, external_ids=names)
 
 
 def _spend(work: Work, seen: Seen) -> None:

@@ -30,6 +30,8 @@ REFUSED_SCHEMA = {
     "additionalProperties": False,
     "properties": {"action": {"enum": [TRY_AGAIN, LEAVE]}},
 }
+# In the reverse of the order in which they were done, which is not always that of their positions.
+NEWEST_FIRST = ("-settled_at", "-position")
 FIELDS = ["status", "undo_wanted", "undo_tries", "due_at", "error"]
 
 
@@ -55,7 +57,7 @@ def want(work: Work, step: Step) -> None:
 
 def want_all(work: Work) -> None:
     done = Step.objects.filter(run=work.run, status=StepStatus.SUCCEEDED)
-    for step in done.order_by("-position"):
+    for step in done.order_by(*NEWEST_FIRST):
         want(work, step)
 
 
@@ -71,9 +73,9 @@ def pending(work: Work) -> bool:
 def next_one(work: Work) -> Step | None:
     """The one that is begun, else the newest that is wanted: one at a time, newest first."""
     rows = Step.objects.filter(run=work.run)
-    begun = rows.filter(status=StepStatus.COMPENSATING).order_by("-position").first()
+    begun = rows.filter(status=StepStatus.COMPENSATING).order_by(*NEWEST_FIRST).first()
     wanted = rows.filter(status=StepStatus.SUCCEEDED, undo_wanted=True)
-    return begun or wanted.order_by("-position").first()
+    return begun or wanted.order_by(*NEWEST_FIRST).first()
 
 
 def record(work: Work, step: Step, attempt: Attempt, seen: Seen) -> Receipt:

@@ -363,6 +363,17 @@ def _checked(said: Said) -> Words:
     )
 
 
+def _doubled(said: Said) -> Words:
+    names = " and ".join(name for name in said["external_ids"] or () if name)
+    return Words(
+        icon="tri",
+        css="bad",
+        what="two of its tries succeeded: it was done twice",
+        detail="A person has to look at the far end, and undo one of the two there.",
+        chip=_chip("references", names),
+    )
+
+
 def _undoing_recorded(said: Said) -> Words:
     outcome = said.text("outcome")
     done = outcome == "succeeded"
@@ -448,6 +459,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "receipt.conflict": _plain(
         "x", "another receipt contradicts the first; the first stands", "bad"
     ),
+    "effect.doubled": _doubled,
     "reconciliation.asked": _checked,
     "reconciliation.requested": _plain("search", "A person asked to check again", "safe"),
     "reconciliation.exhausted": _plain(

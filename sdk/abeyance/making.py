@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -22,6 +24,9 @@ from abeyance.requests import new_key
 from abeyance.values import Call, Performed, Step
 
 BEATS_PER_LEASE: Final = 3
+MOST: Final = 2**53 - 1
+REPLACED: Final = "It was done. Of its result, what cannot be kept as it was is replaced."
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 # What holds a ready step back, a freeze or an earlier step, need not change its run.
 LOOK_AGAIN: Final = 2.0
 
@@ -100,13 +105,42 @@ class Watched:
 
 def _succeeded(result: Any) -> dict[str, Any]:
     given = result if isinstance(result, Performed) else Performed(result)
+    storable = _storable(given.result)
     seen = {
         "outcome": "succeeded",
-        "result": given.result,
+        "result": storable,
+        "error": None if _is_kept(given.result) else REPLACED,
         "external_id": given.external_id,
         "cost": None if given.cost is None else str(given.cost),
     }
     return {name: value for name, value in seen.items() if value is not None}
+
+
+def _is_kept(value: Any) -> bool:
+    """Whether every character of a result can be recorded as it is."""
+    if isinstance(value, str):
+        return _UNSTORABLE.search(value) is None
+    if isinstance(value, Mapping):
+        value = value.items()
+    elif not isinstance(value, list | tuple):
+        return True
+    return all(map(_is_kept, value))
+
+
+def _storable(value: Any) -> Any:
+    """Return a result with what the service refuses replaced: it was done, whatever it returned.
+
+    NUL characters and lone surrogates become U+FFFD, integers beyond 2^53-1 their digits.
+    """
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MOST:
+        return str(value)
+    if isinstance(value, Mapping):
+        return {_storable(name): _storable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(one) for one in value]
+    return value
 
 
 def _not_succeeded(fault: BaseException) -> dict[str, Any]:

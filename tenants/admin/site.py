@@ -8,7 +8,8 @@ from functools import update_wrapper
 from typing import Any, Final
 
 from django.contrib.auth import logout
-from django.core.exceptions import ObjectDoesNotExist
+from django.core.exceptions import BadRequest, ObjectDoesNotExist
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.template.response import SimpleTemplateResponse
@@ -160,6 +161,8 @@ def _rendered(
             response = response.render()
     except (ObjectDoesNotExist, NotFound) as missing:
         raise Http404 from missing
+    except DataError as fault:  # what was asked for holds what no column can, as a NUL
+        raise BadRequest("The request names what cannot be stored.") from fault
     return response
 
 

@@ -377,6 +377,18 @@ class TestCallsOfTheAgent:
         assert receipt.cost == Decimal("0.1")
         assert made == [(LOOK, receipt.step.id)]
 
+    def test_what_was_done_is_on_record_also_where_its_result_cannot_be_kept(
+        self, stage: Any, run: Any
+    ) -> None:
+        said = {"printed": "a\0b", "ids": (2**53, 7, True, None)}
+        receipt = run.step("look", "local.shell", LOOK, make=lambda _: said)
+        assert receipt.result == {
+            "printed": "a\N{REPLACEMENT CHARACTER}b",
+            "ids": [str(2**53), 7, True, None],
+        }
+        (kept,) = receipt.step.receipts
+        assert (kept["outcome"], "replaced" in kept["error"]) == ("succeeded", True)
+
     def test_a_gated_call_is_made_after_the_decision_with_the_decided_arguments(
         self, stage: Any, run: Any
     ) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from config.jsontext import canonical
 from interrupts.effects.base import (
+    REPLACED,
     Call,
     Finding,
     Observed,
@@ -283,7 +284,8 @@ def _succeeded(part: Part, seen: Seen, call: Call, *, is_proved: bool) -> Observ
             log_fault("answer", call, fault)
             return Observed(Outcome.UNKNOWN, error=f"{fault} Whether it acted is not known.")
         result = None
-    return Observed(Outcome.SUCCEEDED, result, part.external_id(seen), part.cost(seen))
+    said = REPLACED if seen.body.is_replaced else None
+    return Observed(Outcome.SUCCEEDED, result, part.external_id(seen), part.cost(seen), said)
 
 
 def _unknown(seen: Seen) -> Observed:

@@ -4,15 +4,14 @@ The first rule that covers the status and holds of the body counts. An answer th
 is no ground for any of them, and a status that tells of a timeout proves nothing.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from config.errors import InvalidBody, Problem
-from config.jsontext import MAX_INTEGER, canonical, parse
+from config.errors import Problem
+from config.jsontext import canonical, parse_kept
 from interrupts.effects.declared.filling import Filler
 from interrupts.effects.declared.scrubbing import Scrubber
 from interrupts.effects.exchange import Answer
@@ -20,7 +19,6 @@ from interrupts.paths import MISSING, Path, look_up, parse_pointer
 
 # Requests that timed out here or behind a proxy, by RFC 9110 and by the habit of large proxies.
 TIMEOUTS: Final = frozenset({408, 499, 504, 522, 524, 598, 599})
-_LONGEST: Final = 20  # characters of a whole number that may be within 2^53
 _RANGE: Final = re.compile(r"([2-5])xx|([2-5][0-9]{2})(?:-([2-5][0-9]{2}))?")
 
 
@@ -39,6 +37,7 @@ class Body(NamedTuple):
 
     value: Any
     fault: str | None = None
+    is_replaced: bool = False  # something in it could not be kept as it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,33 +94,10 @@ def read_body(answer: Answer, scrubber: Scrubber) -> Body:
     if not answer.body.strip():
         return Body(MISSING)
     try:
-        return Body(scrubber.value(_parsed(answer.body)))
-    except (Problem, ValueError, RecursionError):
+        value, is_replaced = parse_kept(answer.body)
+        return Body(scrubber.value(value), is_replaced=is_replaced)
+    except Problem:
         return Body(MISSING, "it is not JSON as it should be")
-
-
-def _parsed(body: bytes) -> Any:
-    """Read JSON as strictly as our own; whole numbers beyond 2^53, as ids are, become text.
-
-    Raises `Problem`, `ValueError` and `RecursionError`.
-    """
-    try:
-        return parse(body)
-    except InvalidBody:
-        value = json.loads(body, parse_int=_exactly, object_pairs_hook=_unique)
-        return parse(json.dumps(value).encode())
-
-
-def _exactly(digits: str) -> int | str:
-    # The length is looked at first: converting a long one takes quadratic time.
-    return int(digits) if len(digits) < _LONGEST and abs(int(digits)) <= MAX_INTEGER else digits
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("an object says a name twice")
-    return members
 
 
 def decide(rules: Sequence[Rule], status: int, body: Body, filler: Filler) -> Rule | None:

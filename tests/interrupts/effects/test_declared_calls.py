@@ -429,12 +429,17 @@ def test_a_number_that_is_too_long_for_us_is_kept_as_text(far_end: FarEnd, make:
     for refused in (
         b'{"id": 1234567890123456789, "id": 1}',
         b'{"id": 1234567890123456789, "x": NaN}',
-        b'{"id": 1234567890123456789, "x": "\\u0000"}',
-        b'{"id": 1e400}',
         b"[" * 100_000 + b"1" * 30,
     ):
         far_end.behave = answering(200, refused)
         assert effect.execute(call()).outcome is Outcome.UNKNOWN
+
+
+def test_a_character_that_cannot_be_kept_is_replaced_and_said(far_end: FarEnd, make: Make) -> None:
+    far_end.behave = answering(200, b'{"id": 1e400, "x": "a\\u0000b"}')
+    seen = make(answer={"external_id": "/id"}).execute(call())
+    assert (seen.outcome, seen.result) == (Outcome.SUCCEEDED, {"id": "1e400", "x": "a\ufffdb"})
+    assert "replaced" in (seen.error or "")
 
 
 def test_a_refusal_says_what_the_far_end_says(far_end: FarEnd, make: Make) -> None:

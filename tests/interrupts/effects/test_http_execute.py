@@ -79,9 +79,6 @@ def test_a_redirect_is_not_followed(far_end, effect, call):
         b'{"Result": 1}',
         b'{"result": NaN}',
         b'{"result": 1, "result": 2}',
-        b'{"result": 9007199254740993}',
-        b'{"result": "\\u0000"}',
-        b'{"result": "\\ud800"}',
         b'{"result": "\xff"}',
         b'{"result": ' + b"[" * 65 + b"]" * 65 + b"}",
         b'{"result": ' + b"[" * 100_000,
@@ -94,6 +91,36 @@ def test_a_2xx_that_cannot_be_read_leaves_the_outcome_unknown(far_end, effect, c
     seen = effect.execute(call)
     assert seen.outcome is Outcome.UNKNOWN
     assert "not known" in seen.error
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (b"9007199254740993", "9007199254740993"),
+        (b"-1e400", "-1e400"),
+        (b'"a\\u0000b"', "a\ufffdb"),
+        (
+            b'[{"k\\ud800": ["\\udfff", 1, 1.5, true, null]}]',
+            [{"k\ufffd": ["\ufffd", 1, 1.5, True, None]}],
+        ),
+    ],
+)
+def test_what_cannot_be_kept_of_a_2xx_is_replaced_and_said(far_end, effect, call, said, kept):
+    far_end.behave = answering(200, b'{"result": %b, "external_id": "re_1"}' % said)
+    seen = effect.execute(call)
+    assert (seen.outcome, seen.result, seen.external_id) == (Outcome.SUCCEEDED, kept, "re_1")
+    assert ("replaced" in (seen.error or "")) == ("\ufffd" in str(kept))
+    found = b'{"outcome": "performed", "result": %b}' % said
+    far_end.behave = answering(200, found)
+    assert effect.reconcile(call).result == kept
+
+
+@pytest.mark.parametrize(
+    "said", [b'{"a": 1, "a": "\\u0000"}', b'{"a\\u0000": 1, "a\\ud800": 2}', b'["\\u0000", NaN]']
+)
+def test_what_is_ambiguous_is_not_guessed_at_beside_what_is_replaced(far_end, effect, call, said):
+    far_end.behave = answering(200, b'{"result": %b}' % said)
+    assert effect.execute(call).outcome is Outcome.UNKNOWN
 
 
 def test_an_answer_of_just_a_mebibyte_is_read(far_end, effect, call):

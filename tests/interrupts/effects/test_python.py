@@ -144,9 +144,8 @@ def test_what_a_tool_returns_is_its_result(run, code, result):
         "Decimal(1)",
         "float('nan')",
         "{1, 2}",
-        "chr(0)",
-        "chr(0xd800)",
-        "2 ** 53",
+        "[chr(0), float('nan')]",
+        "{chr(0): 1, chr(0xd800): 2}",
         "'x' * (1024 * 1024)",
         "__import__('functools').reduce(lambda a, _: [a], range(65), 1)",
         "__import__('functools').reduce(lambda a, _: [a], range(100000), 1)",
@@ -158,6 +157,20 @@ def test_what_a_tool_returns_is_its_result(run, code, result):
 def test_what_cannot_be_recorded_leaves_the_outcome_unknown(run, code):
     seen = run("act", code)
     assert (seen.outcome, seen.result) == (Outcome.UNKNOWN, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        ("chr(0)", "\ufffd"),
+        ("{'a' + chr(0xd800): (1, True, None)}", {"a\ufffd": [1, True, None]}),
+        ("[2 ** 53, -(2 ** 53), 2 ** 53 - 1]", [str(2**53), str(-(2**53)), 2**53 - 1]),
+    ],
+)
+def test_what_cannot_be_kept_of_a_result_is_replaced_and_said(run, code, kept):
+    seen = run("act", code)
+    assert (seen.outcome, seen.result) == (Outcome.SUCCEEDED, kept)
+    assert ("replaced" in (seen.error or "")) == ("\ufffd" in str(kept))
 
 
 def test_a_tool_may_say_itself_what_was_seen(run):
