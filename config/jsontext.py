@@ -19,10 +19,7 @@ __all__ = [
     "canonical",
     "digest",
     "digest_bytes",
-    "kept",
-    "loses",
     "parse",
-    "parse_kept",
     "pointer",
     "value_faults",
 ]
@@ -258,71 +255,6 @@ def _names_fault(members: dict[Any, Any]) -> str | None:
         return "The name of a member is not text."
     details = filter(None, map(_text_fault, members))
     return next((f"A member's name: {detail}" for detail in details), None)
-
-
-# What others say happened is no request: it is kept, with what cannot be kept replaced.
-
-
-def parse_kept(raw: bytes) -> tuple[Any, bool]:
-    """Read one JSON value as `parse` does, and say whether a character of it had to be replaced.
-
-    NUL characters and lone surrogates become U+FFFD, and numbers whose size exceeds 2^53-1 their
-    own text, which loses nothing. What is ambiguous or no JSON is refused all the same: duplicate keys, NaN and infinities,
-    nesting over 64. Raises `MalformedJson` and `InvalidBody`.
-    """
-    try:
-        return parse(raw), False
-    except InvalidBody as refusal:
-        try:
-            document = _LENIENT.decode(raw.decode())
-            return kept(document), loses(document)
-        except (ValueError, RecursionError):
-            raise refusal from None
-
-
-def kept(value: Any, depth: int = 0) -> Any:
-    """Return a value of JSON with what cannot be kept replaced; ValueError where it can't be."""
-    if isinstance(value, _Number):
-        return _kept_number(value)
-    if isinstance(value, str):
-        return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
-    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
-        return value if -MAX_INTEGER <= value <= MAX_INTEGER else _kept_number(_Number(value))
-    if not isinstance(value, dict | list | tuple):
-        return value
-    if depth == MAX_DEPTH:
-        raise ValueError(_TOO_DEEP)
-    if isinstance(value, _Members | dict):
-        pairs = value if isinstance(value, _Members) else value.items()
-        return _kept_members([(kept(name), kept(one, depth + 1)) for name, one in pairs])
-    return [kept(one, depth + 1) for one in value]
-
-
-def loses(value: Any) -> bool:
-    """Say whether `kept` replaces a character of the value."""
-    if isinstance(value, str):
-        return _UNSTORABLE.search(value) is not None
-    if isinstance(value, dict):
-        value = value.items()
-    elif not isinstance(value, list | tuple):
-        return False
-    return any(map(loses, value))
-
-
-def _kept_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("A member is given twice.")
-    return members
-
-
-def _kept_number(text: _Number) -> Any:
-    if not set(text[-1]) <= set("0123456789."):
-        raise ValueError(f"{text} is no JSON number.")
-    try:
-        return _fraction(text) if set(text) & set(".eE") else _integer(text)
-    except _Refused:
-        return str(text)
 
 
 # The C encoder's text is canonical, except for: numbers that ECMAScript writes otherwise, integers

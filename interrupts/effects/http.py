@@ -17,7 +17,7 @@ from uuid import uuid4
 from standardwebhooks import Webhook
 
 from config.errors import Problem
-from config.jsontext import parse_kept
+from config.keeping import parse_kept
 from interrupts.effects.base import (
     REPLACED,
     Call,

@@ -25,7 +25,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from config.errors import Problem
-from config.jsontext import canonical, kept, loses, parse
+from config.jsontext import canonical, parse
+from config.keeping import kept, loses
 from interrupts.effects.base import (
     MAX_RESULT_BYTES,
     REPLACED,

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from config.errors import Problem
-from config.jsontext import canonical, parse_kept
+from config.jsontext import canonical
+from config.keeping import parse_kept
 from interrupts.effects.declared.filling import Filler
 from interrupts.effects.declared.scrubbing import Scrubber
 from interrupts.effects.exchange import Answer
