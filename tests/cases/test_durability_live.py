@@ -169,7 +169,7 @@ def test_one_that_is_killed_between_two_steps_holds_up_nobody(deployed: Deployme
 
     deployed.outside.takes_its_time("a.do")
     four = deployed.propose(run, "a.do", n=4)
-    assert deployed.outside.arrived.wait(20)
+    assert deployed.outside.arrived.wait(90)
     deployed.outside.behaves("a.do")
     killed(deployed, "celery")
     other = deployed.propose(deployed.run("globex"), "a.do", "globex", n=10)
