@@ -41,28 +41,31 @@ def test_a_run_does_not_go_on_from_a_checkpoint_of_another_version(
     assert (run["status"], run["open_interrupts"]) == ("suspended", [stop["id"]])
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [{"schema_version": 99}, {"next_step": 7}, {"pending_gates": "[1]"}, {"status": "completed"}],
+CHANGES: tuple[dict[str, object], ...] = (
+    {"schema_version": 99},
+    {"next_step": 7},
+    {"pending_gates": "[1]"},
+    {"status": "completed"},
 )
-def test_a_run_does_not_go_on_from_a_checkpoint_that_was_changed(
-    world: World, columns: dict[str, object]
-) -> None:
+
+
+def test_a_run_does_not_go_on_from_a_checkpoint_that_was_changed(world: World) -> None:
     """rf-ckpt-01: a value is gone, or another one stands in its place."""
     world.given(world.tool("t"), rules=[auto("t")])
-    run = world.run()
-    stop = world.stop(run)
-    changed(world, stop["checkpoint"], **columns)
-    body = {"checkpoint": stop["checkpoint"], "resolution": "resume"}
-    reply = world.refused("opr", "POST", f"/interrupts/{stop['id']}/response", body, status=409)
-    assert reply.code in ("damaged", "checkpoint-version")
-    run = world.fresh(run)
-    assert (run["status"], run["open_interrupts"]) == ("suspended", [stop["id"]])
+    for columns in CHANGES:
+        run = world.run()
+        stop = world.stop(run)
+        changed(world, stop["checkpoint"], **columns)
+        body = {"checkpoint": stop["checkpoint"], "resolution": "resume"}
+        path = f"/interrupts/{stop['id']}/response"
+        reply = world.refused("opr", "POST", path, body, status=409)
+        assert reply.code in ("damaged", "checkpoint-version")
+        run = world.fresh(run)
+        assert (run["status"], run["open_interrupts"]) == ("suspended", [stop["id"]])
     world.catch_up()
     assert world.outside.server.asked == []
 
 
-@pytest.mark.parametrize("verdict", ["approve", "reject", "respond"])
 @pytest.mark.parametrize(
     ("version", "columns"), [(99, {}), (0, {}), (versions.CURRENT, {"next_step": 7})]
 )
@@ -71,7 +74,6 @@ def test_no_decision_has_a_run_go_on_from_such_a_checkpoint(
     monkeypatch: pytest.MonkeyPatch,
     version: int,
     columns: dict[str, object],
-    verdict: str,
 ) -> None:
     """rf-ckpt-01, where a decision is what the run waits for."""
     world.given(world.tool("t"))
@@ -82,9 +84,16 @@ def test_no_decision_has_a_run_go_on_from_such_a_checkpoint(
     if columns:
         changed(world, world.fresh(run)["checkpoint"], **columns)
     gate = world.gate(step)
-    body = world.decision(gate, verdict, **({"value": 1} if verdict == "respond" else {}))
-    reply = world.refused("appr1", "POST", f"/gates/{gate['id']}/decisions", body, status=409)
-    assert reply.code == ("damaged" if columns else "checkpoint-version")
+    path = f"/gates/{gate['id']}/decisions"
+    plain = world.decision(gate)
+    for body in (
+        plain,
+        world.decision(gate, "reject"),
+        {**plain, "verdict": "respond", "value": 1},
+    ):
+        for key in (None, body["verdict"]):
+            reply = world.refused("appr1", "POST", path, body, status=409, key=key)
+            assert reply.code == ("damaged" if columns else "checkpoint-version")
     assert (world.fresh(run)["status"], world.inbox("appr1")) == ("suspended", [gate["id"]])
     world.catch_up()
     assert world.outside.server.asked == []
