@@ -84,8 +84,9 @@ def record(work: Work, step: Step, attempt: Attempt, seen: Seen) -> Receipt:
     attempt.outcome, attempt.settled_at = seen.outcome, work.now
     attempt.save(update_fields=["outcome", "settled_at"])
     work.note("compensation.recorded", step=step.pk, attempt=attempt.pk, outcome=seen.outcome.value)
-    if step.status != StepStatus.COMPENSATING:
-        return receipt
+    superseded = attempt.fence != step.fence and seen.outcome != Outcome.SUCCEEDED
+    if step.status != StepStatus.COMPENSATING or superseded:
+        return receipt  # a fact; what a newer try is at stays as it is
     if seen.outcome == Outcome.SUCCEEDED:
         move_step(step, StepStatus.COMPENSATED)
         step.undo_wanted, step.due_at, step.error = False, None, None

@@ -3,8 +3,9 @@
 import pytest
 
 from interrupts import hot
-from interrupts.effects import Observed, Outcome
-from interrupts.models import Attempt, Receipt
+from interrupts.effects import Observed, Outcome, Refused
+from interrupts.models import Attempt, Interrupt, Receipt
+from interrupts.services import compensating
 from tests.interrupts.history import assert_history_holds, assert_states_are_rebuilt
 from tests.interrupts.house import earlier, fresh, kinds
 from tests.threads import Pause
@@ -98,3 +99,51 @@ def test_one_that_is_held_up_before_its_lease_is_over_has_less_time(house, monke
     assert house.work(run) == 2
     assert 0 < timeouts[0] <= 5
     assert timeouts[1] == 10
+
+
+def two_tries_at_undoing(house, monkeypatch, slow_one, slow, quick):
+    """A cancelled run with an effect to undo, whose far end waits at each of the two tries."""
+    tries = []
+
+    def undo(arguments, call, result, external_id):
+        tries.append(call.idempotency_key)
+        if len(tries) > 1:
+            quick.here()
+            return
+        slow.here()
+        if slow_one == "is refused":
+            raise Refused("too late")
+        if slow_one == "hears nothing":
+            raise RuntimeError("the connection broke off")
+
+    monkeypatch.setattr("interrupts.queue.compensate", lambda step: None)
+    house.undoes["t"] = undo
+    house.tool("t", effect="reversible", compensate={})
+    run = house.run()
+    (step,) = house.propose(run, ("t", {"n": 1}))
+    house.work(run)
+    house.cancel(run, compensate=True)
+    return run, step
+
+
+@pytest.mark.parametrize("slow_one", ["is refused", "hears nothing", "is told that it is undone"])
+def test_a_slow_workers_try_at_undoing_changes_no_newer_one(house, crew, monkeypatch, slow_one):
+    slow, quick = Pause(), Pause()
+    run, step = two_tries_at_undoing(house, monkeypatch, slow_one, slow, quick)
+    first = crew.start(lambda: compensating.compensate(step.pk, "slow"))
+    slow.reached()
+    house.lapse(Attempt.objects.get(step=step, compensation=True))
+    second = crew.start(lambda: compensating.compensate(step.pk, "quick"))
+    quick.reached()
+    due_at = fresh(step).due_at
+    slow.go_on()
+    first.result()
+    undone = slow_one == "is told that it is undone"
+    assert fresh(step).status == ("compensated" if undone else "compensating")
+    assert undone or fresh(step).due_at == due_at
+    assert not Interrupt.objects.filter(status="open").exists()
+    quick.go_on()
+    second.result()
+    assert (fresh(step).status, fresh(run).status) == ("compensated", "cancelled")
+    assert Receipt.objects.filter(step=step, compensation=True).count() == 2
+    assert_history_holds(run)
