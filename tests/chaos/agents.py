@@ -196,7 +196,8 @@ class Driver:
         steps[0]["agent_state"] = state
         parallel = {"parallel": True} if self.task.parallel and len(turn) > 1 else {}
         self._propose({"steps": steps, "session": self.session, **parallel})
-        self.taken = self.states
+        if not self.origin:  # of a call that its origin has made a fork's state is not taken
+            self.taken = self.states
         self._may_restart()
         states = self._settled()
         for tool, key in turn:
@@ -267,12 +268,16 @@ class Driver:
             raise Restarted
         arguments = claimed["arguments"]
         whose = (effect.name, arguments["run"], arguments["key"])
-        self.chaos.ledger.perform(effect, whose, time.time())
+        # Where a person has had it ruled out meanwhile, nothing is done, and that is what is said.
+        made = self.chaos.ledger.perform(effect, whose, time.time())
         if way == "after" and not self.chaos.ledger.calm:
             raise Restarted
         if way == "slow":  # its lease is over by then: a late receipt is a fact all the same
             time.sleep(LEASE_SECONDS + 1)
-        body = {"fence": claimed["fence"], "outcome": "succeeded", "result": {"done": "move"}}
+        said = (
+            {"outcome": "succeeded", "result": {"done": "move"}} if made else {"outcome": "failed"}
+        )
+        body = {"fence": claimed["fence"], **said}
         status, answer = self._post(f"/attempts/{claimed['attempt']}/receipt", body)
         if status not in (200, 201):
             self.chaos.problem(f"run {self.run}: a receipt is answered {status} {answer}")
