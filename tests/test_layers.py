@@ -33,7 +33,7 @@ SHARED_NAMES = (
 # tenant's file with them as well.
 VOCABULARY = {"tenants.api.body", "tenants.api.checks"}
 # What the apps may take of config; the rest of it is the project around them.
-SHARED = {"errors", "jsontext", "globs", "keys", "memo", "stopping", "visible"}
+SHARED = {"errors", "jsontext", "globs", "keeping", "keys", "memo", "stopping", "visible"}
 
 
 def rows(contract: str) -> list[set[str]]:

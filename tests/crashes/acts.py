@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from approvals import hot
 from approvals.services import decisions, edits
 from config.errors import Problem
 from interrupts import worker
@@ -74,9 +75,11 @@ def decide(verdict: str = "approve", **more: Any) -> Callable[[Scene, Names], An
 def approve_at_once(scene: Scene, names: Names) -> None:
     """As a request with a key is: at once where that is possible, else by the long way."""
     body = {"verdict": "approve", "digest": names["digest"]}
-    ids = UUID(names["gate"]), UUID(names["run"])
+    gate = UUID(names["gate"])
     key = KeyName(str(scene.agent.actor), THE_KEY, THE_REQUEST)
-    made = decisions.approve_at_once(scene.people["alice"], *ids, key, body, lambda _: DONE)
+    made = decisions.approve_at_once(
+        scene.people["alice"], gate, hot.held_by(gate), key, body, lambda _: DONE
+    )
     if made is None:
         keyed(decide())(scene, names)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from kombu.exceptions import OperationalError
@@ -21,7 +22,9 @@ MOST_SECONDS = 0.25
 
 def hints(url: str) -> Hints:
     app = Hints("test", broker=url, set_as_current=False)
-    app.conf.update(task_publish_retry=False, task_ignore_result=True)
+    app.conf.update(
+        task_publish_retry=False, task_ignore_result=True, task_default_queue=f"hints-{uuid4()}"
+    )
     app.connection_for_write().transport  # noqa: B018 - imports the transport beforehand
     return app
 
