@@ -24,6 +24,7 @@ FAULTS = "tests/faults"
 ROWS = "tests/promises/test_rows.py"
 GATES = "tests/promises/test_gates.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
+HISTORIES = "tests/property/test_histories_1.py::test_what_must_always_hold_holds_after_every_step_of_any_history"
 READ_EARLY = "SELECT t.authority_version INTO v_seq FROM tenants_tenant t WHERE t.id = p_tenant;"
 AUTHORITY = "s.authorized_under IS DISTINCT FROM authority"
 
@@ -168,6 +169,40 @@ GUARDS: tuple[Guard, ...] = (
             f"{ENGINE}/test_authority.py::test_what_an_agent_proposed_that_was_deactivated_is_denied",
             f"{ENGINE}/test_authority.py::test_what_an_agent_proposes_that_was_deactivated_meanwhile_is_denied",
         ),
+    ),
+    # What any history shows, whatever else is tried.
+    Guard(
+        "stamp check at an intent, in any history",
+        "1: no call is made under an older authorization",
+        rewrite("interrupts_advance", (AUTHORITY, "false")),
+        (HISTORIES,),
+    ),
+    Guard(
+        "freezes are looked at, in any history",
+        "1: no call is made that is frozen",
+        both(
+            rewrite("interrupts_find_startable", ("p_frozen AND EXISTS", "false AND EXISTS")),
+            rewrite("interrupts_advance", ("AND NOT v_frozen", "")),
+        ),
+        (HISTORIES,),
+    ),
+    Guard(
+        "who may decide, in any history",
+        "1: nobody decides who may not",
+        patch("approvals.deciders.check", nothing),
+        (HISTORIES,),
+    ),
+    Guard(
+        "a stop reaches those below, in any history",
+        "1: no run goes on below one that does not",
+        patch("interrupts.transitions.holds._suspend_child", nothing),
+        (HISTORIES,),
+    ),
+    Guard(
+        "a lost call is waited out, in any history",
+        "4: nothing is asked about that may still land",
+        patch("interrupts.transitions.finding.settle_after", always(value=timedelta(0))),
+        (HISTORIES,),
     ),
     # 2. What runs is what was approved.
     Guard(

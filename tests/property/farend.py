@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,8 +15,11 @@ from interrupts.effects.base import Preview
 from tests.property.commits import Crash
 from tests.property.world import TOOLS
 
-LANDS_AFTER = 5.0  # seconds, within the 10 that a tool is waited for before it is asked
-ENDS = ("ok", "ok", "refused", "busy", "lost", "not begun", "late", "dies before", "dies after")
+LANDS_AFTER = 8.0  # seconds, within the 10 that a tool is waited for before it is asked
+ENDS = (
+    *("ok", "ok", "refused", "busy", "lost", "not begun"),
+    *("late", "late", "dies before", "dies after"),
+)
 ANSWERS = ("truth", "truth", "pending", "cannot tell", "breaks off")
 
 
@@ -29,13 +33,14 @@ class Ledger:
     answers: list[str] = field(default_factory=list)
     performed: Counter[str] = field(default_factory=Counter)
     undone: set[str] = field(default_factory=set)
-    landing: list[tuple[str, float]] = field(default_factory=list)
-    clock: float = 0.0
+    landing: list[tuple[str, str, float]] = field(default_factory=list)  # tool, key, since when
+    moved: float = 0.0  # by how much the clock was moved, beside what it went by itself
     revision: int = 0  # of what previews say
     calls: int = 0
 
     def execute(self, arguments: dict[str, Any], call: Call) -> Any:
         self.calls += 1
+        self.land()
         self.begins(call)
         end, meanwhile = self.ends.pop(0) if self.ends else ("ok", None)
         if meanwhile is not None:
@@ -56,7 +61,7 @@ class Ledger:
         if TOOLS[call.tool]["effect"] == "read" or end in ("not begun", "dies before"):
             return
         if end == "late":
-            self.landing.append((call.idempotency_key, self.clock))
+            self.landing.append((call.tool, call.idempotency_key, self.now))
         else:
             self.perform(call.tool, call.idempotency_key)
 
@@ -67,18 +72,27 @@ class Ledger:
         else:
             self.performed[key] += 1
 
+    @property
+    def now(self) -> float:
+        return time.monotonic() + self.moved
+
     def passes(self, seconds: float) -> None:
-        """Let calls land whose answer was lost: soon, and long before they may be asked about."""
-        self.clock += seconds
-        for key, since in self.landing[:]:
-            if self.clock - since >= LANDS_AFTER:
-                self.landing.remove((key, since))
-                self.performed[key] += 1
+        self.moved += seconds
+        self.land()
+
+    def land(self) -> None:
+        """Let calls land whose answer was lost: late, but before they may be asked about."""
+        for tool, key, since in self.landing[:]:
+            if self.now - since >= LANDS_AFTER:
+                self.landing.remove((tool, key, since))
+                self.perform(tool, key)
 
     def lands(self, key: str) -> bool:
-        return any(pending == key for pending, _ in self.landing)
+        self.land()
+        return any(pending == key for _, pending, _ in self.landing)
 
     def reconcile(self, arguments: dict[str, Any], call: Call) -> Reconciled:
+        self.land()
         answer = self.answers.pop(0) if self.answers else "truth"
         if answer == "breaks off":
             raise RuntimeError("nobody answers")
