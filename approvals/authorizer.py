@@ -114,7 +114,7 @@ def _adopt_current(work: Work, step: Step, arguments: bytes) -> Judgement | None
     denial = unfit(version, arguments)
     if version is None or denial is not None:
         return Judgement("deny", "tool", judging.number_under(work.authority_version), denial)
-    transitions.adopt(step, version)
+    transitions.adopt(work, step, version)
     return Judgement("approve", "tool", judging.number_under(work.authority_version))
 
 
@@ -150,5 +150,5 @@ def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
     refusals = deciders.refusals([one.user_id for one in votes], step.tool_id, work.run, approvers)
     lost = [user for user, refusal in refusals.items() if refusal is not None]
     if lost:
-        transitions.discount(gate, lost)
+        transitions.discount(work, gate, lost)
     return len(votes) - len(lost) >= max(gate.quorum, now.detail.get("quorum") or 1)

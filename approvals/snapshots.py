@@ -19,6 +19,7 @@ from config.keys import current_key_id, derive
 from interrupts import paths, templates
 from interrupts.effects import Preview, PreviewFailed
 from interrupts.models import Effect, Risk, Run, Step, StepStatus, ToolVersion
+from tenants import imprints
 
 MAX_PREVIEW_BYTES: Final = 64 * 1024
 SHORTEST_SECRET: Final = 4  # characters; a shorter one stands in too many words
@@ -101,6 +102,15 @@ def raised(ceremony: Ceremony) -> Ceremony:
 
 def arguments_digest(asked: Asked, tenant_id: UUID) -> str:
     return jsontext.digest(asked.digested(tenant_id))
+
+
+VIEW: Final = ("tenant_id", "gate_id", "user_id", "digest", "snapshot", "at")
+
+
+def vouched(run: UUID, view: Any, key_id: str | None = None) -> str:
+    """Return the key's id and the keyed digest of who was shown what and when."""
+    key_id = key_id or current_key_id()
+    return f"{key_id}:{imprints.of_row(run, view, VIEW, key_id=key_id)}"
 
 
 def what_digest(asked: Asked, tenant_id: UUID, preview: Mapping[str, Any] | None) -> str:

@@ -42,6 +42,40 @@ SHOWN: Final = [
     "preview_error",
     "fresh_until",
 ]
+# What the journal vouches for of a gate, each time it changes: what is asked, of whom, and how.
+IMPRINT: Final = (
+    "tenant_id",
+    "run_id",
+    "step_id",
+    "tool_id",
+    "tool_version_id",
+    "pattern",
+    "risk",
+    "effect",
+    "ceremony",
+    "required_confirmation",
+    "headline",
+    "consequence",
+    "arguments",
+    "arguments_digest",
+    "digest",
+    "why",
+    "what_could_go_wrong",
+    "preview",
+    "preview_error",
+    "fresh_until",
+    "rule",
+    "triggers",
+    "policy_version",
+    "quorum",
+    "stages",
+    "approvers",
+    "routing",
+    "twin",
+    "expires_at",
+    "on_expiry",
+    "opened_at",
+)
 REQUIRED: Final = ["rule", "triggers", "policy_version", "quorum", "stages", "approvers"]
 
 
@@ -100,6 +134,8 @@ def open_gate(
         policy_version=gate.policy_version,
         quorum=gate.quorum,
         expires_at=gate.expires_at,
+        state=gate.state,
+        imprint=work.imprint(gate, IMPRINT),
     )
     check_decidable(work, gate)
     return gate
@@ -191,18 +227,19 @@ def take_up_preview(work: Work, gate: Gate, asked: Asked, taken: snapshots.Taken
     gate.save(update_fields=["state", "due_at", "preview_until", *SHOWN])
     changed = gate.digest != before
     if was == GateState.PENDING and changed:
-        discount(gate)
+        discount(work, gate)
     work.note(
         "gate.previewed",
         gate=gate.pk,
         digest=gate.digest,
         failed=taken.error is not None,
         changed=changed,
+        imprint=work.imprint(gate, IMPRINT),
     )
     return changed
 
 
-def edit(gate: Gate, asked: Asked, body: bytes, judgement: Judgement) -> bytes:
+def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement) -> bytes:
     """Put edited arguments in the place of those shown, on gate and step; others vote afresh.
 
     ``body`` is their canonical form; returns its digest in the content. The preview shown was of
@@ -216,7 +253,7 @@ def edit(gate: Gate, asked: Asked, body: bytes, judgement: Judgement) -> bytes:
     require(gate, judgement)
     show(gate, asked)
     gate.save(update_fields=[*SHOWN, *REQUIRED])
-    discount(gate)
+    discount(work, gate)
     return edits
 
 
@@ -239,12 +276,15 @@ def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:
 # Votes
 
 
-def discount(gate: Gate, users: Iterable[UUID] | None = None) -> None:
+def discount(work: Work, gate: Gate, users: Iterable[UUID] | None = None) -> None:
     """Let the votes on the gate (of these people) count no more."""
     votes = Decision.objects.filter(gate=gate, counts=True)
     if users is not None:
         votes = votes.filter(user__in=list(users))
-    votes.update(counts=False)
+    ended = list(votes.values_list("pk", flat=True))
+    if ended:
+        Decision.objects.filter(pk__in=ended).update(counts=False)
+        work.note("gate.votes_ended", gate=gate.pk, decisions=ended)
 
 
 # Settling
@@ -284,7 +324,7 @@ def reopen(work: Work, gate: Gate, interrupt: Interrupt) -> None:
 # A newer version of the tool
 
 
-def adopt(step: Step, version: ToolVersion) -> None:
+def adopt(work: Work, step: Step, version: ToolVersion) -> None:
     """Make the step a call of another version of its tool."""
     body = content.get(step.arguments)
     step.tool_version = version
@@ -305,3 +345,4 @@ def adopt(step: Step, version: ToolVersion) -> None:
             "digest",
         ]
     )
+    work.note("step.renewed", step=step.pk, tool_version=step.tool_number, digest=step.digest)

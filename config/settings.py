@@ -167,8 +167,10 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
 }
 
-# What the engine asks upwards: who may let a step run, and who else sweeps.
+# What the engine asks upwards: who may let a step run, who else holds rows against a run's journal,
+# and who else sweeps.
 AUTHORIZER = "approvals.authorizer.PolicyAuthorizer"
+RUN_VERIFIERS = ["approvals.verification.of_run"]
 SWEEPERS = [
     "approvals.sweep.sweep_gates",
     "tenants.idempotency.sweep_answers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +14,7 @@ from django.db import transaction
 from interrupts import locks, queue
 from interrupts.models import Run, RunStatus
 from interrupts.suspension import counts_of
-from tenants import idempotency, journal
+from tenants import idempotency, imprints, journal
 from tenants.journal import Actor, Entry
 
 # What transitions change of a run; the rest is written once.
@@ -70,6 +70,14 @@ class Work:
     def note(self, kind: str, **data: Any) -> None:
         self.entries.append(Entry(kind, data))
 
+    def imprint_of(self, text: str | None) -> str | None:
+        """Return what the run's journal tells of a text that it does not say."""
+        return imprints.of_text(self.run.pk, text)
+
+    def imprint(self, row: Any, columns: Sequence[str]) -> str:
+        """Return the imprint of these columns of a row of the run, as they are stored."""
+        return imprints.of_row(self.run.pk, row, columns)
+
     @property
     def journal_seq(self) -> int:
         """The sequence of the last entry, with those noted but not yet written."""
@@ -98,6 +106,7 @@ class Work:
                 run.pk,
                 seq=run.journal_seq,
                 head=bytes(run.journal_hash),
+                at=self.now,
                 actor=self.actor,
                 entries=self.entries,
             )

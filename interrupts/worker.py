@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -18,10 +18,20 @@ from interrupts import catalogue, content, hot, queue
 from interrupts.digests import step_digest
 from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
+from interrupts.errors import Damaged
 from interrupts.hot import Advanced, Done, Start
 from interrupts.models import Outcome
-from interrupts.services import attempts, cancelling, draining, finding, looking, starting
+from interrupts.services import (
+    attempts,
+    cancelling,
+    damage,
+    draining,
+    finding,
+    looking,
+    starting,
+)
 from interrupts.transitions.receipts import Seen
+from interrupts.verification import Told, live
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
 from tenants.scope import current_tenant_id, renew_connection
@@ -32,6 +42,7 @@ HARD_LIMIT_SECONDS = 240.0  # when Celery ends the process (settings.CELERY_TASK
 LEASE_MARGIN_SECONDS = 2.0  # what a lease is longer than its call's timeout (interrupts_advance)
 MARGIN_SECONDS = 5.0  # for recording, within the hard limit
 RECORD_SECONDS, RECORD_PAUSE_SECONDS = 60.0, 0.5  # a database that is gone may be back by then
+FORGED = "A step was to start that the run's journal does not authorise."
 DAMAGED = "The stored call is not the one that was authorised; it was not sent."
 HELD_UP = "The worker was held up until its lease was over; nothing was sent."
 T = TypeVar("T")
@@ -48,7 +59,10 @@ class _Turn:
     run: UUID
     epoch: int
     worker: str
-    began: float
+    told: Told  # by the run's journal, as far as this turn has read it
+    began: float = field(default_factory=time.monotonic)
+    started: set[UUID] = field(default_factory=set)  # steps, since it was read
+    damaged: bool = False
 
     @property
     def seconds_left(self) -> float:
@@ -56,7 +70,7 @@ class _Turn:
 
     @property
     def is_over(self) -> bool:
-        return is_stopping() or time.monotonic() - self.began > TURN_SECONDS
+        return self.damaged or is_stopping() or time.monotonic() - self.began > TURN_SECONDS
 
     def wake_another(self) -> None:
         queue.send(str(self.tenant), str(self.run), self.epoch)
@@ -85,7 +99,13 @@ def work_run(run_id: UUID, epoch: int) -> int:
     exceeds what is left of the hard limit, and none on a host that is drained: the run stays due,
     and the sweep wakes another host's worker, or this one after the drain.
     """
-    turn = _Turn(current_tenant_id(), run_id, epoch, worker_name(), time.monotonic())
+    with damage.shown(run_id):
+        told = live.check_ready(run_id)
+        return _work(_Turn(current_tenant_id(), run_id, epoch, worker_name(), told))
+    return 0
+
+
+def _work(turn: _Turn) -> int:
     finished: _Finished | None = None
     calls = 0
     while True:
@@ -164,6 +184,12 @@ def _advance(turn: _Turn, finished: _Finished | None, attempt: UUID | None) -> A
 
 def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
     """Send exactly what was authorised; no transaction is open during the call."""
+    with damage.shown(turn.run):
+        turn.damaged = True
+        _check_vouched_for(turn, start, attempt)
+        turn.damaged = False
+    if turn.damaged:
+        return _finished(turn, start, attempt, Observed(Saw.FAILED, error=DAMAGED))
     version = catalogue.version(turn.tenant, start.tool_version)
     arguments = _arguments(turn, start)
     tool = catalogue.tool_name(turn.tenant, version.tool_id)
@@ -194,6 +220,20 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
 def _seconds_of_lease(start: Start, timeout: float) -> float:
     """How long the call may take at most: whoever is held up after the intent sends no later."""
     return timeout + LEASE_MARGIN_SECONDS - (time.monotonic() - start.asked_at)
+
+
+def _check_vouched_for(turn: _Turn, start: Start, attempt: UUID) -> None:
+    """Raise Damaged unless the journal says that this call was authorised, once an intent."""
+    if start.step not in turn.started and live.may_start(turn.told, start.step, start.digest):
+        turn.started.add(start.step)
+        return
+    # What was proposed, authorised or tried again since the journal was read.
+    turn.told, _ = live.read_on(turn.run)
+    turn.started.clear()
+    turn.started.add(start.step)
+    intent = attempt if start.fence is not None else None
+    if not live.intended(turn.told, start.step, intent, start.digest):
+        raise Damaged(FORGED)
 
 
 def _arguments(turn: _Turn, start: Start) -> bytes | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -66,22 +67,24 @@ def key_of(stream: UUID) -> StreamKey:
 
 
 def extend(
-    stream: UUID, *, seq: int, head: bytes, actor: Actor, entries: Sequence[Entry]
+    stream: UUID, *, seq: int, head: bytes, at: datetime, actor: Actor, entries: Sequence[Entry]
 ) -> tuple[int, bytes]:
     """Append ``entries`` after the stream's ``seq`` and hash ``head``; return the new head.
 
-    The caller holds the lock of the row that heads the stream, and stores what is returned.
+    The caller holds the lock of the row that heads the stream, and stores what is returned. ``at``
+    is the database's clock read under that lock: the times in the rows it writes are the entries'.
     """
     key = key_of(stream)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT seq, head FROM tenants_journal_extend"
-            "(%s, %s, %s, %s, clock_timestamp(), %s, %s, %s, %s, %s, %s)",
+            "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             [
                 current_tenant_id(),
                 stream,
                 seq,
                 head,
+                at,
                 *key,
                 actor.text,
                 [entry.kind for entry in entries],

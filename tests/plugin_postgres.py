@@ -46,19 +46,27 @@ def pytest_load_initial_conftests(
         return
     session = early_config.stash[SESSION] = contextlib.ExitStack()
     early_config.add_cleanup(session.close)
+    session.enter_context(prepared_server(reuse="--reuse-db" in args))
+
+
+@contextlib.contextmanager
+def prepared_server(*, reuse: bool = False) -> Iterator[None]:
+    """Have a server, and the environment in which Django's settings find it."""
     external = os.environ.get("ABEYANCE_TEST_DATABASE_URL")
     for name in OWN:
         os.environ.pop(name, None)
     os.environ["ABEYANCE_SECRET_KEY"] = "only for tests"
     os.environ["ABEYANCE_MASTER_KEYS"] = f"test:{base64.b64encode(bytes(range(32))).decode()}"
     os.environ["CELERY_BROKER_URL"] = "memory://"
-    folder = session.enter_context(claimed_folder(reuse="--reuse-db" in args))
-    os.environ["ABEYANCE_DATA_DIR"] = str(folder)
-    if external:
-        os.environ["DATABASE_URL"] = external
-        make_roles(external, login=False, createdb=True)
-    else:
-        session.enter_context(running_cluster(folder))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(claimed_folder(reuse=reuse))
+        os.environ["ABEYANCE_DATA_DIR"] = str(folder)
+        if external:
+            os.environ["DATABASE_URL"] = external
+            make_roles(external, login=False, createdb=True)
+        else:
+            stack.enter_context(running_cluster(folder))
+        yield
 
 
 @contextlib.contextmanager

@@ -210,6 +210,8 @@ class View(TenantOwned):
     digest = models.CharField(max_length=71)
     snapshot = models.JSONField()
     at = models.DateTimeField()
+    # The key's id and the keyed digest of the rest: looking at a gate writes no journal.
+    imprint = models.CharField(max_length=110, default="")
 
     class Meta:
         constraints = [

@@ -27,7 +27,7 @@ from config.errors import Forbidden, PeopleOnly
 from interrupts import content, queue, verification
 from interrupts.errors import Damaged
 from interrupts.models import InterruptStatus, Resolution, StepStatus
-from interrupts.services import looking
+from interrupts.services import damage, looking
 from interrupts.transitions import checkpoints, holds, steps
 from interrupts.work import locked
 from tenants import idempotency
@@ -98,7 +98,10 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     renewed: str | None = None
     for _ in range(LOOKS):
         try:
-            with transaction.atomic(durable=not idempotency.holds_transaction()):
+            with (
+                damage.noticed(held.run),
+                transaction.atomic(durable=not idempotency.holds_transaction()),
+            ):
                 work = locked(held.run, principal.actor)
                 case = cases.open_case(work, gate_id, principal, wanted)
                 return _decide(case, held, if_match, answer, renewed)
@@ -235,6 +238,7 @@ def _record(case: Case) -> Decision:
         approves=gate.arguments_digest,
         edits=edits.hex() if edits else None,
         policy_version=case.number,
+        **_more(case, value),
     )
     if wanted.verdict == Verdict.APPROVE:
         _approve(case, decision)
@@ -244,10 +248,21 @@ def _record(case: Case) -> Decision:
     return decision
 
 
+def _more(case: Case, value: bytes | None) -> dict[str, str | None]:
+    """What the journal tells of a decision that is more than an approval of what was shown."""
+    more = {
+        "value": value.hex() if value is not None else None,
+        "reason": case.work.imprint_of(case.wanted.reason),
+        # Whatever of the gate the decision has changed: an edit, or what policy asks for now.
+        "imprint": case.work.imprint(case.gate, transitions.IMPRINT) if case.judged else None,
+    }
+    return {name: said for name, said in more.items() if said is not None}
+
+
 def _forget_own_vote(case: Case) -> None:
     """A person has one vote on what is shown: the newer takes the older's place."""
     if any(one.counts and one.user_id == case.principal.id for one in case.decisions):
-        transitions.discount(case.gate, [case.principal.id])
+        transitions.discount(case.work, case.gate, [case.principal.id])
 
 
 def _take_up(case: Case) -> bytes | None:
@@ -256,7 +271,7 @@ def _take_up(case: Case) -> bytes | None:
     if judged is None:
         return None
     if case.edited is not None:
-        return transitions.edit(case.gate, case.asked, case.edited, judged)
+        return transitions.edit(case.work, case.gate, case.asked, case.edited, judged)
     if judged.verdict == "approve" and case.wanted.verdict == Verdict.APPROVE:
         transitions.ask_more(case.work, case.gate, judged)
     return None
@@ -298,7 +313,7 @@ def _votes_before(case: Case) -> int:
     refusals = deciders.refusals(votes, gate.tool_id, case.work.run, case.approvers)
     lost = [user for user, refusal in refusals.items() if refusal is not None]
     if lost:
-        transitions.discount(gate, lost)
+        transitions.discount(case.work, gate, lost)
     return len(votes) - len(lost)
 
 

@@ -52,6 +52,7 @@ def _keep_view(shown: GateShown, user_id: UUID) -> None:
         snapshot=snapshots.snapshot(gate, shown.arguments, shown.version),
         at=selectors.database_time(),
     )
+    view.imprint = snapshots.vouched(gate.run_id, view)
     # Two pages opened at once show one thing.
     View.objects.bulk_create([view], ignore_conflicts=True)
 
@@ -89,7 +90,12 @@ def _bring_up_to_date(work: Work, gate: Gate) -> None:
         _ask_anew(work, gate, version, authorizer.asked_anew(judged, authorizer.NEWER_VERSION))
     elif gate.policy_version != judged.policy_version and judged.verdict == "approve":
         transitions.ask_more(work, gate, judged)
-        work.note("gate.updated", gate=gate.pk, policy_version=judged.policy_version)
+        work.note(
+            "gate.updated",
+            gate=gate.pk,
+            policy_version=judged.policy_version,
+            imprint=work.imprint(gate, transitions.IMPRINT),
+        )
 
 
 def _deny(work: Work, gate: Gate, why: str | None) -> None:
@@ -103,14 +109,18 @@ def _ask_anew(work: Work, gate: Gate, version: ToolVersion, judged: Judgement) -
     """Open a gate in the place of this one; the interrupt goes on holding the run."""
     step, interrupt = gate.step, gate.interrupt
     transitions.close(work, gate, GateState.SUPERSEDED, authorizer.NEWER_VERSION)
-    transitions.adopt(step, version)
+    transitions.adopt(work, step, version)
     step.gate = uuid7()
     step.save(update_fields=["gate"])
     if interrupt is not None:
-        interrupt.gate = step.gate
-        interrupt.expires_at, interrupt.on_expiry = judged.expires_at, judged.on_expiry
-        interrupt.evidence = {"rule": judged.rule, "policy_version": judged.policy_version}
-        interrupt.save(update_fields=["gate", "expires_at", "on_expiry", "evidence"])
+        holds.ask_otherwise(
+            work,
+            interrupt,
+            gate=step.gate,
+            expires_at=judged.expires_at,
+            on_expiry=judged.on_expiry,
+            evidence={"rule": judged.rule, "policy_version": judged.policy_version},
+        )
         work.due(judged.expires_at)
     transitions.open_gate(work, step, judged, step.gate, interrupt)
 

@@ -35,6 +35,7 @@ class RunAdmin(ReadAdmin[Run]):
         "status",
         "suspension",
         "not_settled",
+        "damaged_at",
         "created_at",
         "parts",
     )

@@ -45,6 +45,13 @@ def _number(number: Decimal) -> int | float:
 # Runs
 
 
+def damage(row: Run) -> Shown | None:
+    """Say since when a run does not verify, and what was found first; None: nothing was."""
+    if row.damage is None or row.damaged_at is None:
+        return None
+    return {"at": instant(row.damaged_at), "what": row.damage}
+
+
 def run(shown: RunShown) -> Shown:
     row = shown.run
     return {
@@ -75,6 +82,7 @@ def run(shown: RunShown) -> Shown:
         "budget": _limits(row.budget),
         "output": row.output,
         "error": row.error,
+        "damaged": damage(row),
         "created_at": instant(row.created_at),
         "updated_at": instant(row.updated_at),
         "ended_at": instant(row.ended_at),

@@ -108,6 +108,7 @@ RUN: Final = component(
         budget=LIMITS,
         output=ANY,
         error=ANY,
+        damaged=nullable(shown(at=INSTANT, what=TEXT)),
         created_at=INSTANT,
         updated_at=INSTANT,
         ended_at=INSTANT_OR_NONE,

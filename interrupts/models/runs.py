@@ -81,6 +81,9 @@ class Run(TenantOwned):
     # A read needs no intent: this is all that says one is being made, and until when it may take.
     reading = models.UUIDField(null=True)
     reading_until = models.DateTimeField(null=True)
+    # What was found first that does not verify: nothing of it starts until it does again.
+    damage = models.TextField(null=True)
+    damaged_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)

@@ -11,13 +11,14 @@ from interrupts import catalogue, content, queue
 from interrupts.effects import Observed
 from interrupts.errors import MayNot
 from interrupts.models import Attempt, Outcome, Source, Step, StepStatus
-from interrupts.services import draining, starting
+from interrupts.services import damage, draining, starting
 from interrupts.services.acting import OPERATORS, as_person, role_now
 from interrupts.services.finding import call_of
 from interrupts.transitions import compensation, runs
 from interrupts.transitions.finding import version_of
 from interrupts.transitions.moves import move_step
 from interrupts.transitions.receipts import Seen
+from interrupts.verification import live
 from interrupts.work import Work, working
 from tenants.journal import SYSTEM
 from tenants.principal import Principal
@@ -85,7 +86,8 @@ def compensate(step_id: UUID, worker: str) -> None:
     run_id = Step.objects.values_list("run_id", flat=True).filter(pk=step_id).first()
     if run_id is None:
         return
-    with working(run_id, SYSTEM) as work:
+    begun = None
+    with damage.shown(run_id), working(run_id, SYSTEM) as work:
         begun = _begin(work, step_id, worker)
         if begun is None:
             work.state_unchanged()
@@ -119,6 +121,7 @@ def _begin(work: Work, step_id: UUID, worker: str) -> tuple[Step, Attempt, Attem
         step.save(update_fields=["due_at"])
         work.due(step.due_at)
         return None
+    live.check_undoing(work.run.pk, step)
     if step.status == StepStatus.SUCCEEDED:
         move_step(step, StepStatus.COMPENSATING)
     first = Attempt.objects.filter(step=step, compensation=False).order_by("-fence").first()
@@ -129,7 +132,13 @@ def _begin(work: Work, step_id: UUID, worker: str) -> tuple[Step, Attempt, Attem
     step.due_at = work.now + timedelta(seconds=step.timeout_seconds) + LOST_HINT
     step.save(update_fields=["status", "fence", "undo_tries", "due_at"])
     attempt = starting.lease(work, step, worker=worker, margin=MARGIN_SECONDS, compensation=True)
-    work.note("compensation.started", step=step.pk, attempt=attempt.pk, tries=step.undo_tries)
+    work.note(
+        "compensation.started",
+        step=step.pk,
+        attempt=attempt.pk,
+        tries=step.undo_tries,
+        worker=worker,
+    )
     return step, attempt, first
 
 

@@ -29,9 +29,10 @@ from interrupts.models import (
     StepStatus,
 )
 from interrupts.services import attempts as facts
-from interrupts.services import cancelling, draining, starting
+from interrupts.services import cancelling, damage, draining, starting
 from interrupts.transitions import attempts, finding, holds
 from interrupts.transitions.receipts import Seen
+from interrupts.verification import live
 from interrupts.work import Work, working
 from tenants.clock import database_now
 from tenants.journal import SYSTEM
@@ -76,7 +77,8 @@ def find_out(step_id: UUID, worker: str) -> None:
     if step is None:
         return
     if finding.how(step) == "resend":
-        _send_again(step, worker)
+        with damage.shown(step.run_id):
+            _send_again(step, worker)
         return
     lost = _lost(step)
     if lost is not None:
@@ -171,7 +173,7 @@ def _ask_later(
     step.save(update_fields=["asked", "ask_at"])
     interrupt = _recovery(work, step)
     if interrupt is not None:
-        interrupt.evidence = {
+        evidence = {
             **interrupt.evidence,
             "asked": step.asked,
             "last_answer": said.outcome.value,
@@ -180,7 +182,7 @@ def _ask_later(
             "next_at": step.ask_at.isoformat() if step.ask_at else None,
             "set_aside": aside,
         }
-        interrupt.save(update_fields=["evidence"])
+        holds.ask_otherwise(work, interrupt, evidence=evidence)
 
 
 def _recovery(work: Work, step: Step) -> Interrupt | None:
@@ -210,6 +212,7 @@ def _send_again(step: Step, worker: str) -> None:
             work.due(step.ask_at)
             work.state_unchanged()
             return
+        live.check_one(work.run.pk, step)
         arguments = content.get(step.arguments)
         step.asked += 1
         step.ask_at = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from config.errors import DomainError, InvalidBody
+from interrupts import imprints
 from interrupts.authorizer import authorizer
 from interrupts.errors import MayNot
 from interrupts.models import Checkpoint, Run
@@ -39,7 +40,14 @@ def fork_run(principal: Principal, run_id: UUID, *, checkpoint: UUID) -> Run:
         start = _start(origin, checkpoint)
         fork = _fork(origin, work)
         made = Work(fork, work.now, principal.actor, work.authority_version)
-        made.note("run.started", workflow=fork.workflow, parent=None, forked_from=origin.pk)
+        made.note(
+            "run.started",
+            workflow=fork.workflow,
+            parent=None,
+            forked_from=origin.pk,
+            budget={name: str(limit) for name, limit in fork.budget.items()},
+            imprint=made.imprint(fork, imprints.RUN),
+        )
         made.note("run.forked", forked_from=origin.pk, checkpoint=start.pk)
         made.state_unchanged()  # it starts at the first version
         checkpoints.take(made, carried=start)

@@ -129,9 +129,7 @@ def _time_out(work: Work, interrupt: Interrupt) -> None:
 
 def _escalate(work: Work, interrupt: Interrupt) -> None:
     """Nobody answered: operators and admins are asked from now on, without a limit."""
-    interrupt.who = ["operator", "admin"]
-    interrupt.expires_at = None
-    interrupt.save(update_fields=["who", "expires_at"])
+    holds.ask_otherwise(work, interrupt, who=["operator", "admin"], expires_at=None)
     work.note("interrupt.escalated", interrupt=interrupt.pk)
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from config import jsontext
 from config.errors import InvalidBody, faults
-from interrupts import verification
+from interrupts import imprints, verification
 from interrupts.errors import (
     AlreadyResolved,
     DecideTheGate,
@@ -33,7 +33,7 @@ from interrupts.models import (
 )
 from interrupts.schemas import validate_value
 from interrupts.services import attempts as findings
-from interrupts.services import finding
+from interrupts.services import damage, finding
 from interrupts.services import steps as proposing
 from interrupts.services.acting import (
     OPERATORS,
@@ -69,7 +69,7 @@ def respond(
     CheckpointVersion.
     """
     run_id = Interrupt.objects.values_list("run_id", flat=True).get(pk=interrupt_id)
-    with as_person(principal, run_id) as work:
+    with damage.noticed(run_id), as_person(principal, run_id) as work:
         interrupt = Interrupt.objects.get(pk=interrupt_id)
         response = {
             "checkpoint": str(checkpoint),
@@ -288,7 +288,12 @@ def _revise(answer: _Answer) -> None:
     told = Guidance.objects.create(
         run=work.run, text=guidance, by_id=answer.principal.id, at=work.now
     )
-    work.note("run.revised", guidance=told.pk, withdrawn=[str(pk) for pk in withdraw])
+    work.note(
+        "run.revised",
+        guidance=told.pk,
+        withdrawn=[str(pk) for pk in withdraw],
+        imprint=work.imprint(told, imprints.GUIDANCE),
+    )
     for step in sorted(found.values(), key=lambda step: step.position):
         steps.withdraw(work, step, StepStatus.REVISED, guidance)
     answer.resolve(Resolution.REVISE)

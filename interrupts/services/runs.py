@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from config.errors import InvalidBody
-from interrupts import locks
+from interrupts import imprints, locks
 from interrupts.authorizer import authorizer
 from interrupts.errors import MayNot, NotYourRun, RunSuspended, StepsOutstanding
 from interrupts.models import (
@@ -76,7 +76,14 @@ def start_run(
         run.save(force_insert=True)
         work = Work(run, now, principal.actor, authority_version)
         work.state_unchanged()  # it starts at the first version
-        work.note("run.started", workflow=workflow, parent=parent, requested_by=run.requested_by_id)
+        work.note(
+            "run.started",
+            workflow=workflow,
+            parent=parent,
+            requested_by=run.requested_by_id,
+            budget={name: str(limit) for name, limit in run.budget.items()},
+            imprint=work.imprint(run, imprints.RUN),
+        )
         if agent_state is not None:
             checkpoints.take(work, agent_state=agentstate.read(agent_state, None))
         work.due(owner_silent_at(run))

@@ -24,6 +24,7 @@ from interrupts.models import (
 from interrupts.services.acting import as_agent, key_now, not_ended
 from interrupts.transitions import steps
 from interrupts.transitions.moves import move_step
+from interrupts.verification import live
 from interrupts.work import Work, working
 from tenants.journal import Actor
 from tenants.principal import Principal
@@ -71,6 +72,7 @@ def _may_start(work: Work, step: Step) -> Problem | None:
     """None where the step may start now; what a renewal changed is committed either way."""
     if step.status != StepStatus.READY:
         return NotAuthorized(f"The step is {step.status}.")
+    live.check_one(work.run.pk, step)
     if step.due_at is not None and step.due_at > work.now:
         return NotAuthorized("The step is not to start yet.")
     if frozen(work.run, step):

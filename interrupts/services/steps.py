@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from config import jsontext
 from config.errors import InvalidBody, faults
-from interrupts import catalogue, content
+from interrupts import catalogue, content, imprints
 from interrupts.authorizer import Judgement, authorizer
 from interrupts.digests import call_digest, step_digest
 from interrupts.errors import (
@@ -204,6 +204,7 @@ def _record(
             arguments=bytes(step.arguments).hex(),
             group=group,
             key=step.key,
+            imprint=work.imprint(step, imprints.STEP),
         )
         made.append(step)
     Step.objects.bulk_create(made)
@@ -278,6 +279,7 @@ def hold(work: Work, step: Step, by: str) -> None:
     move_step(step, StepStatus.WAITING)
     step.held_by = by
     step.save(update_fields=["status", "held_by", "twin"])
+    work.note("step.held", step=step.pk, by=by, twin=step.twin)
     if by == "twin":
         work.due(work.now + PATROL)
 
@@ -337,6 +339,7 @@ def rejudge(work: Work, waiting: list[Step]) -> None:
             if step.held_by != "budget":
                 step.held_by = "budget"
                 step.save(update_fields=["held_by", "twin"])
+                work.note("step.held", step=step.pk, by="budget", twin=step.twin)
             runs.check_budget(work, more_steps=_counting(judged) + 1)
             continue
         judged.append((step, verdict))

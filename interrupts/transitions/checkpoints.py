@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from config import jsontext
-from interrupts import content
+from interrupts import content, imprints
 from interrupts.errors import CheckpointVersion, Damaged
 from interrupts.models import Checkpoint, Run, Step, StepStatus
 from interrupts.transitions import versions
@@ -68,7 +68,13 @@ def take(
     checkpoint.digest = digest_of(checkpoint)
     checkpoint.save(force_insert=True)
     run.checkpoint = checkpoint
-    work.note("checkpoint.taken", checkpoint=checkpoint.pk, digest=checkpoint.digest)
+    has_state = checkpoint.agent_body is not None
+    work.note(
+        "checkpoint.taken",
+        checkpoint=checkpoint.pk,
+        digest=checkpoint.digest,
+        state=work.imprint(checkpoint, imprints.STATE) if has_state else None,
+    )
     return checkpoint
 
 

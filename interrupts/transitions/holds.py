@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from interrupts import imprints
 from interrupts.models import (
     Attempt,
     InFlight,
@@ -21,6 +22,7 @@ from interrupts.transitions import checkpoints, wording
 from interrupts.transitions.moves import move_run
 from interrupts.work import Work, descendants
 from tenants.ids import uuid7
+from tenants.imprints import of_value
 from tenants.journal import SYSTEM, Actor
 
 
@@ -114,8 +116,22 @@ def _open(work: Work, hold: Hold, checkpoint: UUID) -> Interrupt:
         step=hold.step,
         gate=hold.gate,
         in_flight=hold.in_flight,
+        imprint=work.imprint(interrupt, imprints.INTERRUPT),
+        asked=work.imprint(interrupt, imprints.ASKED),
     )
     return interrupt
+
+
+def ask_otherwise(work: Work, interrupt: Interrupt, **changes: Any) -> None:
+    """Change what an open interrupt asks: whom, until when, and what is known by now."""
+    for name, value in changes.items():
+        setattr(interrupt, name, value)
+    interrupt.save(update_fields=list(changes))
+    work.note(
+        "interrupt.changed",
+        interrupt=interrupt.pk,
+        asked=work.imprint(interrupt, imprints.ASKED),
+    )
 
 
 def _suspend_child(child: Work) -> None:
@@ -162,10 +178,23 @@ def resolve(
     interrupt.save(update_fields=["status", "resolution", "response", "resolved_by", "resolved_at"])
     work.run.open_interrupts -= 1
     kind = "interrupt.expired" if resolution == Resolution.TIME_OUT else "interrupt.resolved"
-    work.note(kind, interrupt=interrupt.pk, resolution=resolution, by=by.as_json)
+    work.note(
+        kind,
+        interrupt=interrupt.pk,
+        resolution=resolution,
+        by=by.as_json,
+        **_said(work, response),
+    )
     last = work.run.open_interrupts == 0 and work.run.status == RunStatus.SUSPENDED
     if last and not work.ending:
         resume(work)
+
+
+def _said(work: Work, response: dict[str, Any] | None) -> dict[str, str]:
+    """The imprint of a response; one that is a gate's decision is told of by the decision."""
+    if response is None or "decision" in response:
+        return {}
+    return {"response": of_value(work.run.pk, response)}
 
 
 def resume(work: Work) -> None:

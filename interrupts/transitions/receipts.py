@@ -82,6 +82,11 @@ def write_receipt(
         outcome=seen.outcome,
         result=result.hex() if result else None,
         external_id=seen.external_id,
+        by=None if seen.by == str(work.actor) else seen.by,
+        cost=None if seen.cost is None else str(seen.cost),
+        error=work.imprint_of(seen.error),
+        evidence=work.imprint_of(seen.evidence),
+        compensation=compensation,
     )
     return receipt
 

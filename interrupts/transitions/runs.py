@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from interrupts import imprints
 from interrupts.models import (
     Attempt,
     Reason,
@@ -30,7 +31,7 @@ def end(work: Work, status: RunStatus) -> None:
     move_run(work.run, status)
     work.run.ended_at = work.now
     work.run.due_at = None
-    work.note(f"run.{status}")
+    work.note(f"run.{status}", imprint=work.imprint(work.run, imprints.ENDING))
     checkpoints.take(work)
 
 
@@ -53,7 +54,7 @@ def cancel_children(work: Work, *, note: str, compensate: bool = False) -> None:
 def _cancel_one(work: Work, *, note: str | None) -> None:
     move_run(work.run, RunStatus.CANCELLING)
     work.run.epoch += 1
-    work.note("run.cancelling", note=note, epoch=work.run.epoch)
+    work.note("run.cancelling", note=note, epoch=work.run.epoch, compensate=work.run.compensating)
     not_begun = [StepStatus.PROPOSED, StepStatus.WAITING, StepStatus.READY]
     for step in Step.objects.filter(run=work.run, status__in=not_begun).order_by("position"):
         steps.withdraw(work, step, StepStatus.CANCELLED, "the run was cancelled")

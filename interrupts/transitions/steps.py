@@ -69,6 +69,9 @@ def stamp(
         gate=gate,
         policy_version=policy_version,
         digest=step.digest,
+        version=step.tool_version_id,
+        under=work.authority_version,
+        until=valid_until,
     )
 
 
@@ -168,6 +171,7 @@ def respond(work: Work, step: Step, value: bytes, *, by: Actor, sensitive: bool 
         source=receipt.source,
         outcome=receipt.outcome,
         result=bytes(step.result).hex(),
+        by=None,
     )
     work.note("step.settled", **told(step))
     settled(work)

@@ -5,6 +5,7 @@ import hmac
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tenants.scope import tenant_scope
 from tests.tenants.conftest import World
 
 ALICE = Actor("user", "alice")
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 def entries(world: World) -> list[JournalEntry]:
@@ -68,7 +70,9 @@ def test_two_streams_are_chained_under_two_keys(acme: World) -> None:
     with tenant_scope(acme.id):
         run = uuid7()
         journal.append_to_tenant(ALICE, Entry("made"))
-        seq, head = journal.extend(run, seq=0, head=b"", actor=ALICE, entries=[Entry("made")])
+        seq, head = journal.extend(
+            run, seq=0, head=b"", at=NOW, actor=ALICE, entries=[Entry("made")]
+        )
         (of_run,) = JournalEntry.objects.filter(stream=run)
         (of_tenant,) = entries(acme)
     assert (seq, head) == (1, bytes(of_run.hash))

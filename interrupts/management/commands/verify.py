@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -10,14 +12,30 @@ from django.core.management.base import BaseCommand, CommandError
 
 from interrupts import anchors, verification
 from interrupts.models import Run
+from interrupts.services import damage
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
+
+
+def _noted(
+    faults: Iterable[verification.Fault], by_stream: dict[UUID, verification.Fault]
+) -> Iterator[verification.Fault]:
+    for fault in faults:
+        by_stream.setdefault(fault.stream, fault)
+        yield fault
+
+
+@dataclass(slots=True)
+class Tally:
+    runs: int = 0
+    faults: int = 0
 
 
 class Command(BaseCommand):
     help = (
         "Compute every chain anew, rebuild each run's state from its journal and content, and"
-        " compare: receipts, checkpoints, bodies, states, and the heads in the anchor."
+        " compare: receipts, decisions, checkpoints, bodies, states, and the heads in the anchor."
+        " Runs that do not verify are shown as damaged from then on; those that do, no more."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -29,34 +47,53 @@ class Command(BaseCommand):
         tenants = Tenant.objects.order_by("slug")
         if options["tenant"]:
             tenants = tenants.filter(slug=options["tenant"])
-        if not tenants.exists():
-            raise CommandError("there is no such tenant")
-        runs = faults = 0
         heads = {} if options["no_anchor"] else anchors.read()
+        tally = Tally()
+        if not options["tenant"] and not options["run"]:
+            self._lost_tenants(heads, tally)
+        elif not tenants.exists():
+            raise CommandError("there is no such tenant")
         for tenant in tenants:
             with tenant_scope(tenant.pk):
-                checked, wrong = self._tenant(tenant, options["run"], heads)
-            runs, faults = runs + checked, faults + wrong
-        if options["run"] and not runs:
+                self._tenant(tenant, options["run"], heads, tally)
+        if options["run"] and not tally.runs:
             raise CommandError("there is no such run")
-        self.stdout.write(f"{tenants.count()} tenants, {runs} runs, {faults} faults")
-        if faults:
-            raise CommandError(f"{faults} faults")
+        self.stdout.write(f"{tenants.count()} tenants, {tally.runs} runs, {tally.faults} faults")
+        if tally.faults:
+            raise CommandError(f"{tally.faults} faults")
 
-    def _tenant(self, tenant: Tenant, run_id: UUID | None, heads: anchors.Heads) -> tuple[int, int]:
-        wrong = 0
+    def _lost_tenants(self, heads: anchors.Heads, tally: Tally) -> None:
+        known = set(Tenant.objects.values_list("pk", flat=True))
+        for tenant in sorted(heads.keys() - known):
+            self.stdout.write(f"tenant {tenant}: is in the anchor and not in the database")
+            tally.faults += 1
+
+    def _tenant(
+        self, tenant: Tenant, run_id: UUID | None, heads: anchors.Heads, tally: Tally
+    ) -> None:
         if run_id is None:
-            wrong += self._tell(tenant, [*verification.of_tenant(), *anchors.faults(heads)])
+            self._tell(tenant, verification.of_tenant(), tally)
+        lost: dict[UUID, verification.Fault] = {}
+        self._tell(tenant, _noted(anchors.faults(heads, run_id), lost), tally)
         rows = Run.objects.order_by("id")
         if run_id is not None:
             rows = rows.filter(pk=run_id)
-        checked = 0
         for run in rows.iterator(500):
-            checked += 1
-            wrong += self._tell(tenant, list(verification.of_run(run)))
-        return checked, wrong
+            tally.runs += 1
+            first = self._tell(tenant, verification.of_run(run), tally)
+            first = first or lost.get(run.pk)
+            if first is None:
+                damage.clear(run.pk)
+            else:
+                damage.show(run.pk, f"{first.at} {first.what}")
 
-    def _tell(self, tenant: Tenant, faults: list[verification.Fault]) -> int:
+    def _tell(
+        self, tenant: Tenant, faults: Iterable[verification.Fault], tally: Tally
+    ) -> verification.Fault | None:
+        """Print each fault as it is found; return the first."""
+        first = None
         for fault in faults:
             self.stdout.write(f"{tenant.slug}: {fault}")
-        return len(faults)
+            tally.faults += 1
+            first = first or fault
+        return first

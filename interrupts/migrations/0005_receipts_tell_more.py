@@ -1,0 +1,15 @@
+"""The journal vouches for all of a receipt, also where the hot write records it."""
+
+from pathlib import Path
+
+from django.db import migrations
+
+FUNCTIONS = (Path(__file__).parent / "0005_receipts_tell_more.sql").read_text()
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("interrupts", "0004_anchor"),
+        ("tenants", "0002_journal_and_security"),
+    ]
+    operations = [migrations.RunSQL(FUNCTIONS, migrations.RunSQL.noop)]

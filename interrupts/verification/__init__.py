@@ -1,0 +1,91 @@
+"""Whether what is stored is what happened: chains, receipts, bodies and states, proved again.
+
+A run's journal is read as an auditor reads it: each link is computed anew with a key that lives
+outside the database, every state of the run is rebuilt from what the journal alone says, and the
+rows are compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from interrupts.errors import Damaged
+from interrupts.models import Run
+from interrupts.verification import bodies, chains, rows
+from interrupts.verification.chains import Said
+from interrupts.verification.faults import Broken, Fault
+from interrupts.verification.told import Told
+from tenants.models import Tenant
+from tenants.scope import current_tenant_id
+
+__all__ = ["Broken", "Fault", "Said", "Told", "check_history", "of_run", "of_tenant", "tell"]
+
+RunVerifier = Callable[[Run, Told], Iterator[Fault]]
+
+
+def verifiers() -> list[RunVerifier]:
+    """Who else holds rows of a run against its journal: settings.RUN_VERIFIERS."""
+    return [import_string(name) for name in settings.RUN_VERIFIERS]
+
+
+def tell(run: Run) -> Told:
+    """Return what the run's journal says of it; Broken where its chain does not hold."""
+    told = Told()
+    for said in chains.said(run.pk, run.journal_seq, bytes(run.journal_hash)):
+        told.take(said)
+    return told
+
+
+def chain_fault(stream: UUID, seq: int, head: bytes) -> Fault | None:
+    """Return the first entry that is not what was written, or a head that is not the last's."""
+    try:
+        for _ in chains.said(stream, seq, head):
+            pass
+    except Broken as broken:
+        return broken.fault
+    return None
+
+
+def of_tenant() -> Iterator[Fault]:
+    """Yield what is wrong with the tenant's own stream."""
+    tenant = Tenant.objects.get(pk=current_tenant_id())
+    fault = chain_fault(tenant.pk, tenant.journal_seq, bytes(tenant.journal_hash))
+    if fault:
+        yield fault
+
+
+def run_chain_fault(run: Run) -> Fault | None:
+    return chain_fault(run.pk, run.journal_seq, bytes(run.journal_hash))
+
+
+def of_run(run: Run) -> Iterator[Fault]:
+    """Yield everything of a run that is not what its journal says; what is not readable is too."""
+    yield from of_rows(run)
+    if run_chain_fault(run) is None:
+        yield from bodies.faults(run)
+
+
+def of_rows(run: Run) -> Iterator[Fault]:
+    """Yield each row of a run that is not what its journal says; a broken chain is all there is."""
+    try:
+        told = tell(run)
+    except Broken as broken:
+        yield broken.fault
+        return
+    yield from rows.faults(run, told)
+    for verify in verifiers():
+        yield from verify(run, told)
+
+
+def check_history(run: Run) -> None:
+    """Raise Damaged where a run's history or its rows do not verify: nothing goes on from it."""
+    if run.damage is not None:
+        raise Damaged(run.damage)
+    fault: Any = next(of_rows(run), None)
+    if fault:
+        raise Damaged(f"The run's history does not verify: {fault.at} {fault.what}.")
