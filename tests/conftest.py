@@ -1,13 +1,13 @@
 """What every test leans on: a database made by the owner, and tests that run as the app role."""
 
-import os
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 from django.db import connections
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
+
+from tests.database import superuser
 
 KEPT_BY_FLUSH = ("django_migrations", "django_content_type", "auth_permission")
 """Filled by the migrations and by nothing else, so a test leaves them as they were."""
@@ -52,12 +52,7 @@ def flush() -> None:
     deleted with triggers and references off: to truncate forty tables takes the server ten times
     as long as to delete a test's few rows.
     """
-    owner = connections["owner"].get_connection_params()
-    login = {name: owner[name] for name in ("host", "port", "user", "password", "dbname")
-             if owner.get(name)}  # fmt: skip
-    if "ABEYANCE_TEST_DATABASE_URL" not in os.environ:
-        login["user"] = "postgres"
-    with psycopg.connect(**login, autocommit=True) as connection:
+    with superuser() as connection:
         rows = connection.execute(
             "SELECT quote_ident(tablename) FROM pg_tables"
             " WHERE schemaname = 'public' AND tablename <> ALL(%s)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,18 @@ def as_owner() -> Iterator[psycopg.Connection[Any]]:
     parameters = connections["owner"].get_connection_params()
     plain = {k: v for k, v in parameters.items() if k not in {"context", "cursor_factory"}}
     with psycopg.connect(**plain, autocommit=True) as connection:
+        yield connection
+
+
+@contextmanager
+def superuser() -> Iterator[psycopg.Connection[Any]]:
+    """A connection of the cluster's superuser, as whoever restores a dump has it."""
+    owner = connections["owner"].get_connection_params()
+    login = {name: owner[name] for name in ("host", "port", "user", "password", "dbname")
+             if owner.get(name)}  # fmt: skip
+    if "ABEYANCE_TEST_DATABASE_URL" not in os.environ:
+        login["user"] = "postgres"
+    with psycopg.connect(**login, autocommit=True) as connection:
         yield connection
 
 

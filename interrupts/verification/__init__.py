@@ -20,7 +20,7 @@ from interrupts.verification import bodies, chains, rows
 from interrupts.verification.chains import Said
 from interrupts.verification.faults import Broken, Fault
 from interrupts.verification.told import Told
-from tenants.models import Tenant
+from tenants.models import JournalEntry, Tenant
 from tenants.scope import current_tenant_id
 
 __all__ = ["Broken", "Fault", "Said", "Told", "check_history", "of_run", "of_tenant", "tell"]
@@ -52,11 +52,14 @@ def chain_fault(stream: UUID, seq: int, head: bytes) -> Fault | None:
 
 
 def of_tenant() -> Iterator[Fault]:
-    """Yield what is wrong with the tenant's own stream."""
+    """Yield what is wrong with the tenant's own stream, and runs that only a journal knows."""
     tenant = Tenant.objects.get(pk=current_tenant_id())
     fault = chain_fault(tenant.pk, tenant.journal_seq, bytes(tenant.journal_hash))
     if fault:
         yield fault
+    begun = JournalEntry.objects.filter(seq=1).exclude(stream=tenant.pk)
+    for stream in begun.exclude(stream__in=Run.objects.values("pk")).values_list("stream"):
+        yield Fault(stream[0], "run", "is gone")
 
 
 def run_chain_fault(run: Run) -> Fault | None:

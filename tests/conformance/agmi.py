@@ -30,6 +30,7 @@ from django.conf import settings
 from psycopg.rows import dict_row
 
 from tests import plugin_postgres
+from tests.database import as_owner, superuser
 
 if TYPE_CHECKING:
     from interrupts.models import Run
@@ -185,11 +186,8 @@ class Adapter(MemoryAdapter):  # type: ignore[misc]  # untyped
 
     @contextlib.contextmanager
     def _owner(self, *tables: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
-        from django.db import connections
-
-        given = connections["owner"].get_connection_params()
-        plain = {k: v for k, v in given.items() if k not in {"context", "cursor_factory"}}
-        with psycopg.connect(**plain, autocommit=True, row_factory=dict_row) as connection:
+        with as_owner() as connection:
+            connection.row_factory = dict_row
             for table in tables:
                 connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
             try:
@@ -201,7 +199,7 @@ class Adapter(MemoryAdapter):  # type: ignore[misc]  # untyped
     # A dump and its restoration
 
     def snapshot_store(self) -> object:
-        with self._superuser() as connection:
+        with superuser() as connection:
             return {
                 table: self._dump(connection, table, columns)
                 for table, columns in self._tables(connection)
@@ -209,7 +207,7 @@ class Adapter(MemoryAdapter):  # type: ignore[misc]  # untyped
 
     def restore_store(self, token: object) -> None:
         assert isinstance(token, dict)
-        with self._superuser() as connection, connection.transaction():
+        with superuser() as connection, connection.transaction():
             connection.execute("SET LOCAL session_replication_role = replica")
             for table, columns in self._tables(connection):
                 connection.execute(f"DELETE FROM {table}")
@@ -230,19 +228,6 @@ class Adapter(MemoryAdapter):  # type: ignore[misc]  # untyped
             "   AND table_type = 'BASE TABLE' AND table_name <> 'django_migrations'"
             " GROUP BY table_name"
         ).fetchall()
-
-    @contextlib.contextmanager
-    def _superuser(self) -> Iterator[psycopg.Connection[Any]]:
-        from django.db import connections
-
-        given = connections["owner"].get_connection_params()
-        login = {
-            k: given[k] for k in ("host", "port", "user", "password", "dbname") if given.get(k)
-        }
-        if "ABEYANCE_TEST_DATABASE_URL" not in os.environ:
-            login["user"] = "postgres"
-        with psycopg.connect(**login, autocommit=True) as connection:
-            yield connection
 
 
 class Journals(Adapter):

@@ -3,6 +3,7 @@
 import pytest
 from agmi import check
 
+from interrupts import anchors
 from tests.conformance import agmi
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "sweep"])
@@ -38,3 +39,36 @@ def test_nothing_that_was_edited_is_resumed():
         *((edit, "REJECTED") for edit in EDITS[:-1]),
         (EDITS[-1], "NOT EVALUABLE"),  # only the anchor shows it, which is the audit's
     ], rows
+
+
+def test_what_was_put_back_is_told_also_once_it_has_grown_past_what_was_lost():
+    store = agmi.Receipts()
+    store.setup()
+    try:
+        store.seed(2)
+        older = store.snapshot_store()
+        store.append_genuine()
+        store.restore_store(older)
+        store.reload()
+        for _ in range(3):
+            store.append_genuine()
+        assert not store.verify()
+        assert "is in the anchor and not in the database" in store.verify_detail
+    finally:
+        store.teardown()
+
+
+def test_an_anchor_whose_last_write_broke_off_goes_on():
+    store = agmi.Receipts()
+    store.setup()
+    try:
+        store.seed(1)
+        with anchors.path().open("a") as file:
+            file.write('["0191e4d0-')
+        store.append_genuine()
+        heads = [head for mine in anchors.read().values() for head in mine]
+        assert store.run.pk in {head.stream for head in heads}
+        assert max(head.seq for head in heads if head.stream == store.run.pk) > 7
+        assert store.verify()
+    finally:
+        store.teardown()
