@@ -23,6 +23,7 @@ RACES = "tests/races"
 FAULTS = "tests/faults"
 ROWS = "tests/promises/test_rows.py"
 GATES = "tests/promises/test_gates.py"
+TAMPERING = "tests/approvals/test_tampering.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
 HISTORIES = "tests/property/test_histories_1.py::test_what_must_always_hold_holds_after_every_step_of_any_history"
 READ_EARLY = "SELECT t.authority_version INTO v_seq FROM tenants_tenant t WHERE t.id = p_tenant;"
@@ -43,6 +44,13 @@ def _touching(look: Any) -> Any:
 def _as_if_read(read: Any) -> Any:
     """A reader that takes a body it could not read for an empty one."""
     return lambda answer, scrubber: read(answer, scrubber)._replace(fault=None)
+
+
+def _unchecked(_: Any) -> Any:
+    """Read a run's journal before its steps start, and compare nothing with it."""
+    from interrupts.verification import live
+
+    return lambda run: live.read_on(run)[0]
 
 
 GUARDS: tuple[Guard, ...] = (
@@ -388,6 +396,26 @@ GUARDS: tuple[Guard, ...] = (
             f"{ROWS}::test_each_entry_is_chained_to_the_one_before_it_under_a_key_outside_the_database",
         ),
         red="Damaged",  # a run whose history does not verify is not resumed
+    ),
+    Guard(
+        "what starts is what the journal authorises",
+        "5: no forged decision and no second run of a step, whatever the rows say",
+        both(
+            patch("interrupts.verification.live.check_ready", _unchecked),
+            patch("interrupts.worker._check_vouched_for", nothing),
+        ),
+        (
+            f"{TAMPERING}::test_a_decision_that_was_forged_starts_nothing_and_is_shown",
+            f"{TAMPERING}::test_what_has_run_is_not_run_again_whatever_its_row_says",
+        ),
+    ),
+    Guard(
+        "rows are held against the journal",
+        "5: every row of a run is what its journal says",
+        patch("interrupts.verification.rows.faults", lambda _: lambda *_: iter(())),
+        (
+            f"{TAMPERING}::test_each_column_is_vouched_for_or_named_with_a_reason[interrupts_receipt]",
+        ),
     ),
     # 6. One of each; what is suspended says what it waits for.
     Guard(
