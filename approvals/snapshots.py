@@ -104,7 +104,7 @@ def arguments_digest(asked: Asked, tenant_id: UUID) -> str:
     return jsontext.digest(asked.digested(tenant_id))
 
 
-VIEW: Final = ("tenant_id", "gate_id", "user_id", "digest", "snapshot", "at")
+VIEW: Final = ("id", "tenant_id", "gate_id", "user_id", "digest", "snapshot", "at")
 
 
 def vouched(run: UUID, view: Any, key_id: str | None = None) -> str:

@@ -356,9 +356,10 @@ def _interrupt(run: Run, row: Interrupt, told: InterruptTold) -> Iterator[Fault]
         "resolution": row.resolution,
         "resolved_by": row.resolved_by,
         "resolved_at": row.resolved_at,
+        "response": row.response,
     }
     if resolved is None:
-        nothing = {"resolution": None, "resolved_by": None, "resolved_at": None}
+        nothing = dict.fromkeys(["resolution", "resolved_by", "resolved_at", "response"])
         yield from compare(run.pk, at, stored, {"status": InterruptStatus.OPEN, **nothing})
         return
     expected = {

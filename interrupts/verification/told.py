@@ -320,6 +320,7 @@ def _settle_attempt(told: Told, step: StepTold, said: Said, *, is_undoing: bool)
             step.fence,
             told.epoch,
             said.at,
+            _worker(said),
             settled_at=said.at,
             outcome=outcome,
         )
@@ -328,6 +329,13 @@ def _settle_attempt(told: Told, step: StepTold, said: Said, *, is_undoing: bool)
             attempt.settled_at, attempt.outcome = said.at, outcome
     elif attempt.is_live and step.status == StepStatus.EXECUTING and attempt.fence == step.fence:
         attempt.lapsed_at, attempt.outcome = said.at, outcome
+
+
+def _worker(said: Said) -> str | None:
+    """The worker that made a read; one that was lost has no name."""
+    if "by" not in said.data:
+        return None
+    return (said.data["by"] or "").removeprefix("worker:")
 
 
 def _late(told: Told, said: Said) -> None:

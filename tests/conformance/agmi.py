@@ -163,9 +163,11 @@ class Adapter(MemoryAdapter):  # type: ignore[misc]  # untyped
         from django.db import connections
 
         from interrupts import anchors
+        from interrupts.verification import live
         from tenants.scope import tenant_scope
 
         anchors.forget()
+        live._known.clear()
         for alias in ("default", "sweep"):
             connections[alias].close()
         self.stack.enter_context(tenant_scope(self.tenant))

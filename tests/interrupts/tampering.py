@@ -7,8 +7,8 @@ test_tampering.py, as the role that owns the tables, and `verify` tells.
 from __future__ import annotations
 
 LOOKED_AT = "when it is looked at: late or early, what may be done is decided by what is found then"
-SHOWN = "shown only"
-COPIED = "of the row it stands in, which is found by another column then and told as gone"
+SHOWN = "shown, and nothing is decided by it"
+GONE = "the view is gone then, as if nobody had looked, which lets nothing through"
 
 UNVOUCHED: dict[str, dict[str, str]] = {
     "interrupts_run": {
@@ -47,5 +47,5 @@ UNVOUCHED: dict[str, dict[str, str]] = {
         "preview_until": LOOKED_AT,
     },
     "approvals_decision": {},
-    "approvals_view": {},
+    "approvals_view": {"tenant_id": GONE, "gate_id": GONE},
 }
