@@ -241,8 +241,12 @@ def _decided(told: Told, said: Said) -> None:
 
 
 def _unknown(told: Told, said: Said) -> None:
-    step = told.of(said)
-    step.outcome, step.unknown_at = Outcome.UNKNOWN.value, said.at
+    step, seen = told.of(said), told.of(said).seen
+    step.outcome = Outcome.UNKNOWN.value
+    # A call that was sent again to find out and did not begin: it is unknown as it was before.
+    as_before = seen and seen.at == said.at and seen.data["outcome"] == Outcome.NOT_PERFORMED
+    if not as_before or step.unknown_at is None:
+        step.unknown_at = said.at
 
 
 def _retried(told: Told, said: Said) -> None:
