@@ -10,6 +10,6 @@ FUNCTION = (Path(__file__).parent / "0010_approvals_say_under_what.sql").read_te
 class Migration(migrations.Migration):
     dependencies = [
         ("approvals", "0009_tenant_implied"),
-        ("interrupts", "0006_receipts_tell_more"),
+        ("interrupts", "0007_receipts_tell_more"),
     ]
     operations = [migrations.RunSQL(FUNCTION, migrations.RunSQL.noop)]

@@ -12,7 +12,9 @@ $$;
 -- `verdict`, of the next step: 'intended' (an attempt was made), 'read' (to be called without
 -- one), 'renew' (its authorization is stale), 'handover' (it would not fit into what is left of
 -- the worker's time), 'ask' (its tool is to be asked once more what became of an earlier try),
--- 'busy' (another attempt is in flight), 'later' (not before a time, or frozen), or 'none'. `more`: another step of its parallel group may start beside it.
+-- 'busy' (another attempt is in flight), 'later' (not before a time, or frozen), 'drained' (the
+-- worker's host is to begin nothing), or 'none'. `more`: another step of its parallel group may
+-- start beside it.
 CREATE OR REPLACE FUNCTION interrupts_advance(
     p_tenant uuid, p_run uuid, p_key_id text, p_inner bytea, p_outer bytea, p_worker text,
     p_step uuid, p_attempt uuid, p_fence integer, p_receipt uuid, p_outcome text,
@@ -28,6 +30,7 @@ DECLARE
     f record;
     v_now timestamptz;
     v_frozen boolean;
+    v_drained boolean;
     v_kinds text[] := '{}';
     v_data text[] := '{}';
     v_seq bigint;
@@ -111,7 +114,9 @@ BEGIN
     END IF;
 
     IF p_next IS NOT NULL AND r.status = 'running' AND r.epoch = p_epoch THEN
-        SELECT t.authority_version, t.freezes > 0 INTO STRICT authority, v_frozen
+        SELECT t.authority_version, t.freezes > 0, EXISTS (
+                    SELECT FROM interrupts_drain d WHERE d.host IN ('*', split_part(p_worker, ':', 1)))
+            INTO STRICT authority, v_frozen, v_drained
             FROM tenants_tenant t WHERE t.id = p_tenant;
         -- After a step usually comes the very next one: what was in flight was the one recorded.
         -- Only at the beginning, after one of a parallel group, and where that one can't start,
@@ -123,7 +128,10 @@ BEGIN
                     AND NOT o.ask_first AND NOT v_frozen
                     AND v_alone AS plain
             INTO s FROM interrupts_step o WHERE o.run_id = p_run AND o.position = v_next;
-        IF r.reading <> coalesce(p_step, p_next) AND r.reading_until > v_now THEN
+        IF v_drained THEN
+            verdict := 'drained';
+            s.plain := false;
+        ELSIF r.reading <> coalesce(p_step, p_next) AND r.reading_until > v_now THEN
             verdict := 'busy';  -- another worker is at a read: one at a time
             s.plain := false;
         ELSIF FOUND AND NOT s.plain THEN

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("interrupts", "0006_receipts_tell_more"),
+        ("interrupts", "0007_receipts_tell_more"),
     ]
 
     operations = [
