@@ -235,8 +235,8 @@ def _leave_to_people(work: Work, step: Step) -> None:
     work.note("reconciliation.exhausted", step=step.pk, asked=step.asked, set_aside=False)
     interrupt = _recovery(work, step)
     if interrupt is not None:
-        interrupt.evidence = {**interrupt.evidence, "asked": step.asked, "next_at": None}
-        interrupt.save(update_fields=["evidence"])
+        evidence = {**interrupt.evidence, "asked": step.asked, "next_at": None}
+        holds.ask_otherwise(work, interrupt, evidence=evidence)
 
 
 def _may_send_again(work: Work, step: Step, worker: str) -> bool:

@@ -193,8 +193,7 @@ def _ask_about_outcome(work: Work, step: Step, hold: holds.Hold) -> None:
     if known is None:
         holds.open_holds(work, hold)
     else:
-        known.evidence = {**known.evidence, **hold.evidence}
-        known.save(update_fields=["evidence"])
+        holds.ask_otherwise(work, known, evidence={**known.evidence, **hold.evidence})
     authorizer().tell_of_outcome(work, step)
 
 

@@ -388,6 +388,8 @@ def _checkpoints(run: Run, told: Told) -> Iterator[Fault]:
 
 
 def _state_differs(row: Checkpoint, said: Said) -> bool:
+    if row.agent_body is None and row.agent_size is not None:
+        return True
     state = said.imprint(row, imprints.STATE) if row.agent_body is not None else None
     return bool(said.data.get("state") != state)
 
