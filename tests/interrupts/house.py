@@ -31,6 +31,7 @@ from interrupts.services import attempts, freezes, holds, looking, responses, ru
 from interrupts.services.holds import Asked
 from interrupts.transitions import holds as holding
 from interrupts.transitions import steps as moving
+from interrupts.verification import Fault, rows
 from interrupts.work import working
 from tenants.authority import raise_authority
 from tenants.ids import uuid7
@@ -395,5 +396,19 @@ def house(
     nothing_remembered: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[House]:
+    monkeypatch.setattr(rows, "faults", but_the_clock(rows.faults))
     with tenant_scope(uuid7()):
         yield make_house(authority, sent, monkeypatch)
+
+
+def but_the_clock(compare: Callable[..., Iterator[Fault]]) -> Callable[..., Iterator[Fault]]:
+    """Hold rows against their journal, but for the times that these tests set back as their clock.
+
+    tests/approvals/test_tampering.py changes each of them.
+    """
+    clocks = tuple(f"its {name} is" for name in ("unknown_at", "started_at"))
+
+    def faults(run: Run, told: Any) -> Iterator[Fault]:
+        return (one for one in compare(run, told) if not one.what.startswith(clocks))
+
+    return faults

@@ -7,10 +7,10 @@ from django.utils.dateparse import parse_datetime
 
 from config.errors import InvalidBody
 from interrupts.effects import Finding, Reconciled
-from interrupts.models import Receipt, Step
+from interrupts.models import Attempt, Receipt, Step
 from interrupts.services import finding
 from tests.interrupts.history import assert_history_holds
-from tests.interrupts.house import fresh, kinds, open_of, refused
+from tests.interrupts.house import earlier, fresh, kinds, open_of, refused
 
 
 @pytest.fixture
@@ -166,9 +166,10 @@ def test_a_persons_hasty_word_does_not_beat_a_call_that_landed(house, tool, asks
 
 
 def test_sending_once_more_is_not_offered_once_the_key_is_forgotten(house, asks):
-    house.tool("t", effect="irreversible", reconcile={"settle_after": 1}, key_lifetime=0)
+    house.tool("t", effect="irreversible", reconcile={"settle_after": 1}, key_lifetime=60)
     says(house, CANNOT_TELL)
     _run, step = house.lost()
+    earlier(Attempt.objects.get(step=step), "started_at", 61)
     interrupt = open_of(step)
     with refused(InvalidBody):
         house.respond(interrupt, value={"outcome": "not_performed", "evidence": "x"})
