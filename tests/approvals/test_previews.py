@@ -10,6 +10,9 @@ from approvals.errors import DigestMismatch
 from approvals.models import Decision, Gate
 from approvals.services import preview
 from approvals.sweep import sweep_gates
+from approvals.transitions import IMPRINT
+from interrupts.work import working
+from tenants.journal import SYSTEM
 from tests.approvals.house import fresh, no_preview, shown_preview
 
 
@@ -162,7 +165,12 @@ def stale(house, first, second):
     gate = house.ask()
     assert gate.fresh_until is not None
     house.previews["payments.refund"] = second if callable(second) else lambda *_: second
-    Gate.objects.filter(pk=gate.pk).update(fresh_until=F("opened_at") - timedelta(seconds=1))
+    # As if it had been taken so long ago: the journal says so too.
+    with working(gate.run_id, SYSTEM) as work:
+        gate.fresh_until = gate.opened_at - timedelta(seconds=1)
+        gate.save(update_fields=["fresh_until"])
+        work.note("gate.updated", gate=gate.pk, imprint=work.imprint(gate, IMPRINT))
+        work.state_unchanged()
     return fresh(gate)
 
 
