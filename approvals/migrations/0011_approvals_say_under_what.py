@@ -4,12 +4,12 @@ from pathlib import Path
 
 from django.db import migrations
 
-FUNCTION = (Path(__file__).parent / "0010_approvals_say_under_what.sql").read_text()
+FUNCTION = (Path(__file__).parent / "0011_approvals_say_under_what.sql").read_text()
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0009_tenant_implied"),
+        ("approvals", "0010_agents_that_act"),
         ("interrupts", "0007_receipts_tell_more"),
     ]
     operations = [migrations.RunSQL(FUNCTION, migrations.RunSQL.noop)]

@@ -57,6 +57,7 @@ BEGIN
         OR s.tool_version_id <> g.tool_version_id
         OR EXISTS (SELECT FROM approvals_decision d WHERE d.gate_id = p_gate)
         OR EXISTS (SELECT FROM interrupts_run c WHERE c.parent_id = run)
+        OR NOT EXISTS (SELECT FROM tenants_agent a WHERE a.id = r.agent_id AND a.active)
         OR NOT EXISTS (
             SELECT FROM interrupts_tool t WHERE t.id = g.tool_id AND t.retired_at IS NULL
                 AND t.current_id = g.tool_version_id)

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0010_approvals_say_under_what"),
+        ("approvals", "0011_approvals_say_under_what"),
     ]
 
     operations = [
