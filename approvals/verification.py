@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, GateState, Verdict, View
 from approvals.transitions import IMPRINT
-from interrupts.models import Interrupt, Run
+from interrupts.models import Interrupt
 from interrupts.verification import Fault, Said, Told
 from interrupts.verification.faults import compare, unmatched
+from tenants.scope import current_tenant_id
 
 
 @dataclass(slots=True)
@@ -39,9 +41,11 @@ class VotesTold:
     authorized: set[str] = field(default_factory=set)  # gates that a step was authorised by
 
     @classmethod
-    def of(cls, told: Told) -> VotesTold:
+    def of(cls, told: Told, only: Collection[str] | None) -> VotesTold:
         made = cls()
         for said in told.gates:
+            if only is not None and said.data["gate"] not in only:
+                continue
             takes = _TAKES.get(said.kind)
             if takes is not None and (said.kind == "gate.opened" or _gate(made, said)):
                 takes(made, said)
@@ -121,25 +125,32 @@ _TAKES: Final[dict[str, Callable[[VotesTold, Said], None]]] = {
 }
 
 
-def of_run(run: Run, told: Told) -> Iterator[Fault]:
-    """Yield each gate and decision of the run that is not what its journal says."""
-    votes = VotesTold.of(told)
-    gates = {str(gate.pk): gate for gate in Gate.objects.filter(run=run)}
-    yield from unmatched(run.pk, "gate", set(gates), set(votes.gates))
+def of_run(run: UUID, told: Told, only: Collection[str] | None = None) -> Iterator[Fault]:
+    """Yield each gate and decision of the run that is not what its journal says.
+
+    ``only``: these gates, by which something is authorised, and what people were asked there; who
+    decided is told by the journal itself.
+    """
+    votes = VotesTold.of(told, only)
+    rows = Gate.objects.filter(run=run)
+    gates = {str(gate.pk): gate for gate in (rows if only is None else rows.filter(pk__in=only))}
+    yield from unmatched(run, "gate", set(gates), set(votes.gates))
     for pk in gates.keys() & votes.gates.keys():
         yield from _gate_faults(run, gates[pk], votes.gates[pk])
+    if only is not None:
+        return
     decisions = {str(one.pk): one for one in Decision.objects.filter(gate__run=run)}
-    yield from unmatched(run.pk, "decision", set(decisions), set(votes.decisions))
+    yield from unmatched(run, "decision", set(decisions), set(votes.decisions))
     for pk in decisions.keys() & votes.decisions.keys():
         yield from _decision_faults(run, decisions[pk], votes)
     yield from _answer_faults(run, decisions)
     yield from _view_faults(run)
 
 
-def _gate_faults(run: Run, gate: Gate, told: GateTold) -> Iterator[Fault]:
+def _gate_faults(run: UUID, gate: Gate, told: GateTold) -> Iterator[Fault]:
     at = f"gate {gate.pk}"
     if told.vouched.data["imprint"] != told.vouched.imprint(gate, IMPRINT):
-        yield Fault(run.pk, at, "is not the one that people were asked by")
+        yield Fault(run, at, "is not the one that people were asked by")
     stored = {
         "state": "open" if gate.state in OPEN_GATES else gate.state,
         "interrupt": str(gate.interrupt_id) if gate.interrupt_id else None,
@@ -152,10 +163,10 @@ def _gate_faults(run: Run, gate: Gate, told: GateTold) -> Iterator[Fault]:
         "settled_at": told.settled.at if told.settled else None,
         "undecidable_at": told.undecidable.at if told.undecidable else None,
     }
-    yield from compare(run.pk, at, stored, expected)
+    yield from compare(run, at, stored, expected)
 
 
-def _decision_faults(run: Run, row: Decision, votes: VotesTold) -> Iterator[Fault]:
+def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fault]:
     pk = str(row.pk)
     said, withdrawn = votes.decisions[pk], votes.withdrawn.get(pk)
     stored = {
@@ -177,16 +188,16 @@ def _decision_faults(run: Run, row: Decision, votes: VotesTold) -> Iterator[Faul
         "value": None,
         "reason": None,
         **said.data,
-        "tenant": run.tenant_id,
+        "tenant": current_tenant_id(),
         "by": said.by,
         "counts": withdrawn is None and pk not in votes.ended,
         "at": said.at,
         "withdrawn_at": withdrawn.at if withdrawn else None,
     }
-    yield from compare(run.pk, f"decision {pk}", stored, expected)
+    yield from compare(run, f"decision {pk}", stored, expected)
 
 
-def _answer_faults(run: Run, decisions: Mapping[str, Decision]) -> Iterator[Fault]:
+def _answer_faults(run: UUID, decisions: Mapping[str, Decision]) -> Iterator[Fault]:
     """An interrupt that a decision answered says what that decision says."""
     for row in Interrupt.objects.filter(run=run, gate__isnull=False, response__has_key="decision"):
         decision = decisions.get(str((row.response or {})["decision"]))
@@ -198,13 +209,13 @@ def _answer_faults(run: Run, decisions: Mapping[str, Decision]) -> Iterator[Faul
             "note": decision.reason,
         }
         if row.response != expected or (decision and decision.gate_id != row.gate):
-            yield Fault(run.pk, f"interrupt {row.pk}", "was not answered like this")
+            yield Fault(run, f"interrupt {row.pk}", "was not answered like this")
 
 
-def _view_faults(run: Run) -> Iterator[Fault]:
+def _view_faults(run: UUID) -> Iterator[Fault]:
     """What somebody was shown of a gate, and when, is vouched for by its own imprint."""
     for row in View.objects.filter(gate__run=run):
         key_id = row.imprint.rpartition(":")[0]
         known = key_id in settings.ABEYANCE_MASTER_KEYS
-        if not known or snapshots.vouched(run.pk, row, key_id) != row.imprint:
-            yield Fault(run.pk, f"view {row.pk}", "is not what was shown")
+        if not known or snapshots.vouched(run, row, key_id) != row.imprint:
+            yield Fault(run, f"view {row.pk}", "is not what was shown")

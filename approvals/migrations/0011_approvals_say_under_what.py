@@ -10,6 +10,6 @@ FUNCTION = (Path(__file__).parent / "0011_approvals_say_under_what.sql").read_te
 class Migration(migrations.Migration):
     dependencies = [
         ("approvals", "0010_agents_that_act"),
-        ("interrupts", "0007_receipts_tell_more"),
+        ("interrupts", "0008_damage"),
     ]
     operations = [migrations.RunSQL(FUNCTION, migrations.RunSQL.noop)]

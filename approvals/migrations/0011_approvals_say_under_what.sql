@@ -37,7 +37,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT o.status, o.epoch, o.agent_id, o.requested_by_id, o.open_interrupts, o.state_version,
-            o.journal_seq, o.journal_hash, o.due_at
+            o.journal_seq, o.journal_hash, o.due_at, o.damage
         INTO STRICT r FROM interrupts_run o WHERE o.id = run FOR NO KEY UPDATE;
     v_now := clock_timestamp();
     SELECT o.authority_version INTO STRICT v_authority FROM tenants_tenant o WHERE o.id = p_tenant;
@@ -69,7 +69,7 @@ BEGIN
         OR (g.ceremony = 'explicit' AND p_confirmed IS NOT TRUE)
         OR (g.ceremony = 'typed' AND p_typed IS DISTINCT FROM g.required_confirmation)
         -- A run goes on only from a history that verifies; a long one is left to the long way.
-        OR r.journal_seq > 64
+        OR r.damage IS NOT NULL OR r.journal_seq > 64
         OR NOT tenants_journal_holds(
             run, r.journal_seq, r.journal_hash, p_key_id, p_inner, p_outer)
         OR approvals_refusal(p_user, g.tool_id, r.agent_id, r.requested_by_id) IS NOT NULL

@@ -45,7 +45,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));
     SELECT o.status, o.epoch, o.agent_id, o.budget ->> 'cost' AS cost_limit, o.usage_cost,
             o.next_step, o.state_version, o.journal_seq, o.journal_hash, o.due_at, o.reading,
-            o.reading_until
+            o.reading_until, o.damage
         INTO r FROM interrupts_run o WHERE o.id = p_run FOR NO KEY UPDATE;
     v_now := clock_timestamp();
     recorded := 'nothing';
@@ -113,7 +113,8 @@ BEGIN
         END IF;
     END IF;
 
-    IF p_next IS NOT NULL AND r.status = 'running' AND r.epoch = p_epoch THEN
+    -- What was found damaged meanwhile starts nothing more.
+    IF p_next IS NOT NULL AND r.status = 'running' AND r.epoch = p_epoch AND r.damage IS NULL THEN
         SELECT t.authority_version, t.freezes > 0, EXISTS (
                     SELECT FROM interrupts_drain d WHERE d.host IN ('*', split_part(p_worker, ':', 1)))
             INTO STRICT authority, v_frozen, v_drained

@@ -98,6 +98,9 @@ class Run(TenantOwned):
             models.Index(
                 fields=["status", "suspension"], condition=Q(ended_at=None), name="run_live"
             ),
+            models.Index(
+                fields=["damaged_at"], condition=Q(damaged_at__isnull=False), name="run_damaged"
+            ),
         ]
 
     def __str__(self) -> str:

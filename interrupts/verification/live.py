@@ -6,36 +6,66 @@ costs it only the entries that are new.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from interrupts import locks
 from interrupts.errors import Damaged
-from interrupts.models import Executor, Run, Step, StepStatus
+from interrupts.models import Run, Step, StepStatus
 from interrupts.verification import verifiers
 from interrupts.verification.chains import Row, proved
 from interrupts.verification.faults import Broken
 from interrupts.verification.told import StepTold, Told
 
 KEPT: Final = 64  # runs a process remembers
+# One statement, so that journal and steps are of one moment.
 _SINCE: Final = """
-SELECT r.journal_seq, r.journal_hash, r.next_step, r.damage,
+WITH r AS MATERIALIZED (
+    SELECT o.id, o.journal_seq, o.journal_hash, o.damage, (
+        SELECT json_agg(json_build_array(s.id, s.status, s.authorized_by, s.authorized_digest,
+            s.authorized_under, s.authorized_gate))
+        FROM interrupts_step s WHERE s.run_id = o.id AND s.position >= o.next_step
+            AND s.status = 'ready' AND s.executor <> 'agent')::text AS ready
+    FROM interrupts_run o WHERE o.id = %s)
+SELECT r.journal_seq, r.journal_hash, r.damage, r.ready,
     e.seq, e.kind, e.at, e.text, e.key_id, e.hash
-FROM interrupts_run r LEFT JOIN tenants_journalentry e ON e.stream = r.id AND e.seq > %s
-WHERE r.id = %s ORDER BY e.seq
+FROM r LEFT JOIN tenants_journalentry e ON e.stream = r.id AND e.seq > %s ORDER BY e.seq
 """
 _known: OrderedDict[UUID, tuple[int, bytes, Told]] = OrderedDict()
 _lock = threading.Lock()
 
 
-def read_on(run_id: UUID) -> tuple[Told, int]:
-    """Return what the run's journal says of it by now, and its first position that may be open.
+class Authorized(NamedTuple):
+    """What a step's row says of its authorization."""
+
+    id: str
+    status: str
+    by: str | None
+    digest: str | None
+    under: int | None
+    gate: str | None
+
+    @classmethod
+    def of(cls, step: Step) -> Authorized:
+        return cls(
+            str(step.pk),
+            step.status,
+            step.authorized_by,
+            step.authorized_digest,
+            step.authorized_under,
+            str(step.authorized_gate) if step.authorized_gate else None,
+        )
+
+
+def read_on(run_id: UUID) -> tuple[Told, list[Authorized]]:
+    """Return what the run's journal says of it by now, and the steps a worker may start.
 
     Raises Damaged where the chain does not hold, or is not the one that was read before; and
     Run.DoesNotExist.
@@ -43,11 +73,11 @@ def read_on(run_id: UUID) -> tuple[Told, int]:
     with _lock:  # whoever reads on has it alone
         after, link, told = _known.pop(run_id, (0, b"", Told()))
     with connection.cursor() as cursor:
-        cursor.execute(_SINCE, [after, run_id])
+        cursor.execute(_SINCE, [run_id, after])
         rows = cursor.fetchall()
     if not rows:
         raise Run.DoesNotExist(f"run {run_id}")
-    seq, head, first, damage = rows[0][0], bytes(rows[0][1]), rows[0][2], rows[0][3]
+    seq, head, damage, ready = rows[0][0], bytes(rows[0][1]), rows[0][2], rows[0][3]
     if damage is not None:
         raise Damaged(damage)
     entries = (Row(*row[4:]) for row in rows if row[4] is not None)
@@ -61,7 +91,7 @@ def read_on(run_id: UUID) -> tuple[Told, int]:
         _known[run_id] = (seq, head, told)
         while len(_known) > KEPT:
             _known.popitem(last=False)
-    return told, first
+    return told, [Authorized(*one) for one in json.loads(ready or "[]")]
 
 
 def check_ready(run_id: UUID) -> Told:
@@ -78,35 +108,31 @@ def check_ready(run_id: UUID) -> Told:
 
 
 def _check_ready(run_id: UUID) -> Told:
-    told, first = read_on(run_id)
-    ready = Step.objects.filter(run=run_id, position__gte=first, status=StepStatus.READY)
-    steps = list(ready.exclude(executor=Executor.AGENT))
-    for step in steps:
-        check_step(told, step)
-    _check_decided(told, steps)
+    told, ready = read_on(run_id)
+    _check(run_id, told, ready)
     return told
 
 
 def check_one(run_id: UUID, step: Step) -> None:
     """Raise Damaged unless the step, whose run is locked, is what the journal says of it."""
     told, _ = read_on(run_id)
-    check_step(told, step)
-    _check_decided(told, [step])
+    _check(run_id, told, [Authorized.of(step)])
 
 
-def check_step(told: Told, step: Step) -> None:
-    of = told.steps.get(str(step.pk))
-    if of is None or of.status != step.status or not _is_authorized(of, step):
-        raise Damaged(f"The step {step.pk} is {step.status} and the journal does not say so.")
+def _check(run_id: UUID, told: Told, steps: Sequence[Authorized]) -> None:
+    for step in steps:
+        of = told.steps.get(step.id)
+        if of is None or of.status != step.status or not _is_authorized(of, step):
+            raise Damaged(f"The step {step.id} is {step.status} and the journal does not say so.")
+    _check_decided(run_id, told, {one.gate for one in steps if one.by == "decision" and one.gate})
 
 
-def _is_authorized(told: StepTold, step: Step) -> bool:
+def _is_authorized(told: StepTold, step: Authorized) -> bool:
     said = told.authorized
     return (
         said is not None
-        and said["digest"] == step.authorized_digest
-        and said["by"] == step.authorized_by
-        and said.get("under", step.authorized_under) == step.authorized_under
+        and (said["digest"], said["by"], said["gate"]) == (step.digest, step.by, step.gate)
+        and said.get("under", step.under) == step.under
     )
 
 
@@ -139,11 +165,10 @@ def _is_call(told: StepTold, digest: str) -> bool:
     return told.authorized is not None and told.authorized["digest"] == digest
 
 
-def _check_decided(told: Told, steps: Sequence[Step]) -> None:
-    if not any(step.authorized_by == "decision" for step in steps):
+def _check_decided(run_id: UUID, told: Told, gates: Collection[str]) -> None:
+    if not gates or told.is_older:
         return
-    run = Run.objects.get(pk=steps[0].run_id)
     for verify in verifiers():
-        fault = next(verify(run, told), None)
+        fault = next(verify(run_id, told, gates), None)
         if fault is not None:
             raise Damaged(f"The run's history does not verify: {fault.at} {fault.what}.")

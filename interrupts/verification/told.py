@@ -110,6 +110,11 @@ class Told:
         return self.steps[said.data["step"]]
 
     @property
+    def is_older(self) -> bool:
+        """Whether it began under a release whose journals vouched for states and receipts alone."""
+        return self.started is not None and "imprint" not in self.started.data
+
+    @property
     def open(self) -> set[str]:
         return {pk for pk, one in self.interrupts.items() if one.resolved is None}
 

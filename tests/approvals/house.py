@@ -112,7 +112,8 @@ class House:
             GroupMember.objects.create(group=group, membership=membership)
 
     def run(self, **more: Any) -> Run:
-        return runs.start_run(self.agent, workflow="refunds", goal="make Bob happy", **more)
+        given = {"workflow": "refunds", "goal": "make Bob happy", **more}
+        return runs.start_run(self.agent, **given)
 
     def propose(
         self,

@@ -10,6 +10,7 @@ from approvals import hot
 from approvals.authority import refusal_sql
 from approvals.models import Decision, Gate
 from interrupts.models import Interrupt, Run, Step
+from interrupts.services import damage
 from tenants.idempotency import KeyName
 from tenants.models import IdempotentAnswer, JournalEntry
 from tenants.statements import Statement
@@ -152,10 +153,15 @@ def close_by_child(house, gate):
     )
 
 
+def close_by_damage(house, gate):
+    damage.show(gate.run_id, "entry 1 is gone")
+
+
 @pytest.mark.parametrize(
     "close",
     [close_by_digest, close_by_expiry, close_by_staleness, close_by_quorum, close_by_policy,
-     close_by_tool, close_by_grant, close_by_unopened, close_by_child],
+     close_by_tool, close_by_grant, close_by_unopened, close_by_child,
+     close_by_damage],
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_the_long_way_unwritten(house, close):
     gate = house.ask()

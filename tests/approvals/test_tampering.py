@@ -14,8 +14,9 @@ from approvals.models import Gate
 from interrupts import verification
 from interrupts.errors import Damaged
 from interrupts.models import Run
-from interrupts.services import compensating, holds, responses, runs, starting
+from interrupts.services import compensating, damage, holds, responses, runs, starting
 from interrupts.services.holds import Asked
+from interrupts.work import Work
 from tenants.ids import uuid7
 from tenants.models import JournalEntry
 from tests.approvals.house import fresh
@@ -303,6 +304,54 @@ def test_a_damaged_run_goes_on_once_all_of_it_verifies_again(house, unguarded):
 
     assert house.work(gate.run_id) == 1
     assert Run.objects.get(pk=gate.run_id).damage is None
+
+
+def test_a_gate_of_a_damaged_run_is_not_decided(house):
+    gate = house.ask()
+    house.look(gate, "alice")
+    damage.show(gate.run_id, "entry 1 is gone")
+    before = house.trace(gate)
+
+    with pytest.raises(Damaged):
+        house.decide("alice", gate)
+
+    assert house.trace(gate) == before
+
+
+# Journals that say less
+
+NEWER = {"imprint", "asked", "state", "budget"}
+
+
+def test_a_run_of_a_release_whose_journals_said_less_is_held_to_what_they_say(
+    house, unguarded, monkeypatch
+):
+    note = Work.note
+
+    def note_less(work, kind, **data):
+        note(work, kind, **{name: said for name, said in data.items() if name not in NEWER})
+
+    monkeypatch.setattr(Work, "note", note_less)
+    gate = house.ask()
+    house.look(gate, "alice")
+    house.decide("alice", gate)
+    assert house.work(gate.run_id) == 1
+    run = Run.objects.get(pk=gate.run_id)
+    assert told(run) == []
+    for table, column in (
+        ("interrupts_run", "epoch"),
+        ("interrupts_step", "status"),
+        ("interrupts_receipt", "external_id"),
+        ("interrupts_checkpoint", "digest"),
+    ):
+        pk = rows_of(unguarded, table, run)[0]
+        (before,) = unguarded.execute(
+            f"SELECT {column}::text FROM {table} WHERE id = %s", [pk]
+        ).fetchone()
+        unguarded.execute(f"UPDATE {table} SET {column} = '7' WHERE id = %s", [pk])
+        assert told(run) != [], table
+        unguarded.execute(f"UPDATE {table} SET {column} = %s WHERE id = %s", [before, pk])
+    assert told(run) == []
 
 
 # Keys

@@ -410,6 +410,23 @@ GUARDS: tuple[Guard, ...] = (
         ),
     ),
     Guard(
+        "a damaged run starts nothing more",
+        "5: nothing starts of a run that does not verify",
+        rewrite("interrupts_advance", ("AND r.damage IS NULL", "")),
+        (
+            f"{ENGINE}/test_verification.py::test_a_run_that_is_found_damaged_during_a_call_starts_nothing_more",
+        ),
+    ),
+    Guard(
+        "a gate of a damaged run is not approved at once",
+        "5: nobody approves what is not what happened",
+        rewrite("approvals_approve", ("r.damage IS NOT NULL OR", "")),
+        (
+            "tests/approvals/test_hot.py::test_what_is_not_plain_is_left_to_the_long_way_unwritten[close_by_damage]",
+            f"{TAMPERING}::test_a_gate_of_a_damaged_run_is_not_decided",
+        ),
+    ),
+    Guard(
         "rows are held against the journal",
         "5: every row of a run is what its journal says",
         patch("interrupts.verification.rows.faults", lambda _: lambda *_: iter(())),

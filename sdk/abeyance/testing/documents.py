@@ -51,6 +51,7 @@ def run(body: Mapping[str, Any], at: float) -> Shown:
         "budget": body.get("budget", {}),
         "output": None,
         "error": None,
+        "damaged": None,
         "created_at": instant(at),
         "updated_at": instant(at),
         "ended_at": None,
