@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from celery import current_app
-from django.conf import settings
 
-from interrupts.verification import chains, rows
 from tests.cases.far_end import Outside
 from tests.cases.world import Pair, World
+from tests.clock import moving_clock
+
+__all__ = ["moving_clock"]
 
 
 @pytest.fixture
@@ -27,22 +28,7 @@ def world(
     current_app.loader.import_default_modules()
     made = World(tmp_path, outside)
     monkeypatch.setattr(current_app, "send_task", made.enqueue)
-    made.let_rows_differ = lambda: let_rows_differ(monkeypatch)
     return made
-
-
-class AnyTime:
-    def __eq__(self, _: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def let_rows_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold chains alone against their key: every moment was moved, and what is said of it was not."""
-    monkeypatch.setattr(chains, "instant", lambda _: AnyTime())
-    monkeypatch.setattr(rows, "faults", lambda *_: iter(()))
-    monkeypatch.setattr(settings, "RUN_VERIFIERS", [])
 
 
 @pytest.fixture

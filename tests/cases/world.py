@@ -28,6 +28,7 @@ from kombu.exceptions import OperationalError as NoBroker
 from interrupts import sweep
 from tenants.api.auth import SESSION_TENANT
 from tenants.models import Tenant, User
+from tests import clock
 from tests.cases.far_end import Outside
 from tests.threads import PATIENCE
 
@@ -120,7 +121,6 @@ class World:
     delivered: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     broker_is_gone: bool = False
     deliver_at_once: bool = False  # by a worker that waits for nothing
-    let_rows_differ: Callable[[], None] = lambda: None
 
     # The world
 
@@ -315,15 +315,8 @@ class World:
         self.work()
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass: every moment that a row holds is so much earlier.
-
-        A journal's words stay, so rows are not held against them from then on.
-        """
-        self.let_rows_differ()
-        with as_superuser() as connection:
-            for table, columns in moments(connection):
-                sets = ", ".join(f"{one} = {one} - %(by)s * interval '1 second'" for one in columns)
-                connection.execute(f"UPDATE {table} SET {sets}", {"by": seconds})
+        """Let so much time pass."""
+        clock.move(seconds)
 
 
 def deliver(message: tuple[str, dict[str, Any]]) -> None:
@@ -358,17 +351,6 @@ def as_superuser() -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(**login, user="postgres", autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         yield connection
-
-
-def moments(connection: psycopg.Connection[Any]) -> list[tuple[str, list[str]]]:
-    """The columns that hold a moment, by table."""
-    return connection.execute(
-        "SELECT quote_ident(c.table_name), array_agg(quote_ident(c.column_name)::text)"
-        " FROM information_schema.columns c JOIN pg_tables t ON t.tablename = c.table_name"
-        " WHERE c.table_schema = 'public' AND t.schemaname = 'public'"
-        " AND c.data_type = 'timestamp with time zone' AND c.table_name !~ '^(django|auth)_'"
-        " GROUP BY c.table_name"
-    ).fetchall()
 
 
 def rows() -> dict[str, str]:

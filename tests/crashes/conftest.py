@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.clock import moving_clock
 from tests.crashes.children import Children, running
 from tests.property.conftest import owner
 
-__all__ = ["owner"]
+__all__ = ["moving_clock", "owner"]
 
 
 @pytest.fixture(scope="session")

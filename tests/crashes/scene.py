@@ -5,35 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
 
 from approvals.models import Gate
 from approvals.services import decisions, gates
 from approvals.tasks import take_preview
 from interrupts import sweep, tasks, worker
-from interrupts.models import Attempt, Interrupt, Run, Step
+from interrupts.models import Interrupt, Run, Step
 from interrupts.services import holds, responses, runs, starting, steps
 from interrupts.services.holds import Asked
 from tenants import idempotency
 from tenants.idempotency import Answer
+from tests import clock
 from tests.property.farend import Ledger
 from tests.property.world import TOOLS, World, calling
 
 THE_KEY, THE_REQUEST, DONE = "the key", b"the request", Answer(201, {}, '"done"')
-SHIFTED = {
-    Attempt: ("started_at", "lease_expires_at"),
-    Step: ("due_at", "unknown_at", "ask_at"),
-    Run: ("due_at", "reading_until"),
-    Interrupt: ("expires_at",),
-    Gate: ("expires_at", "fresh_until", "due_at", "preview_until"),
-}
 HANDLERS: dict[str, Callable[..., Any]] = {
     "interrupts.work_run": tasks.work_run,
     "interrupts.find_out": tasks.find_out,
@@ -188,10 +180,8 @@ class Scene:
     # Time
 
     def move(self, seconds: float) -> None:
-        """Move the clock of what waits for time."""
-        for model, columns in SHIFTED.items():
-            shift = {name: F(name) - timedelta(seconds=seconds) for name in columns}
-            model.objects.update(**shift)
+        """Let time pass."""
+        clock.move(seconds)
 
     def settle(self) -> None:
         """Let time pass and workers work, until whatever was begun has come to its end."""

@@ -48,8 +48,7 @@ def evil(house: House) -> Any:
         warnings=[EVIL],
     )
     house.tool("shop.order", arguments=FREE, headline="Buy {a}", consequence="{a} is bought")
-    run = house.run()
-    type(run).objects.filter(pk=run.pk).update(goal=EVIL)
+    run = house.run(goal=EVIL)
     return house.ask(
         "shop.order",
         {"a": EVIL, EVIL: EVIL, "deep": {EVIL: [EVIL, {"b": EVIL}]}},

@@ -6,7 +6,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.clock import moving_clock
 from tests.database import as_owner
+
+__all__ = ["moving_clock"]
 
 
 @pytest.fixture

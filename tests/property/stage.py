@@ -18,6 +18,7 @@ from interrupts import catalogue
 from interrupts.errors import Damaged, IllegalMove
 from tenants.ids import uuid7
 from tenants.scope import renew_connection, tenant_scope
+from tests import clock
 from tests.property.actions import Totals
 from tests.property.calls import Calls
 from tests.property.commits import Crash, Crashing, commits
@@ -26,13 +27,6 @@ from tests.property.farend import Ledger
 from tests.property.world import GRANTS, TOOLS, World, calling
 
 AUTHORITY = {"forbidden", "not-an-approver", "own-request", "people-only", "agents-only"}
-SHIFTED = {
-    "interrupts_attempt": ("started_at", "lease_expires_at"),
-    "interrupts_step": ("due_at", "unknown_at", "ask_at"),
-    "interrupts_run": ("due_at", "last_seen_at", "reading_until"),
-    "interrupts_interrupt": ("expires_at",),
-    "approvals_gate": ("expires_at", "fresh_until", "due_at", "preview_until"),
-}
 MOST_MESSAGES = 12
 
 
@@ -131,12 +125,6 @@ class Stage(Calls, RuleBasedStateMachine):
         return UUID(self.pick(going if going and index else self.now.live_runs, index)["id"])
 
     def move(self, seconds: float) -> None:
-        """Move the clock: every moment that is waited for is that much nearer."""
-        shifts = (
-            f"UPDATE {table} SET "
-            + ", ".join(f"{one} = {one} - interval '{seconds} seconds'" for one in columns)
-            + f" WHERE tenant_id = '{self.outside.tenant}'"
-            for table, columns in SHIFTED.items()
-        )
-        self.outside.connection.execute("; ".join(shifts))
+        """Let time pass, for the service and for the far end."""
+        clock.move(seconds)
         self.far.passes(seconds)
