@@ -144,6 +144,20 @@ def _runs(figures: Figures, names: Mapping[UUID, str]) -> Iterator[Metric]:
         names,
         sum,
     )
+    yield _of_tenants(
+        "abeyance_runs_damaged",
+        f"Runs that are not what their journal says, so that nothing of them starts{STOPS}",
+        {tenant: row.count for tenant, row in figures.damaged.items()},
+        names,
+        sum,
+    )
+    yield _of_tenants(
+        "abeyance_run_oldest_damaged_seconds",
+        "For how long the oldest damaged run has been known to be",
+        {tenant: row.oldest for tenant, row in figures.damaged.items()},
+        names,
+        max,
+    )
     yield _gauge(
         "abeyance_runs_unworkable",
         "Runs that the sweep's last round could not look at, as their rows are damaged",

@@ -44,6 +44,12 @@ FROM (VALUES ('running'), ('suspended'), ('cancelling')) s (status), LATERAL (
     WHERE ended_at IS NULL AND status = s.status LIMIT {MOST}) r
 GROUP BY s.status, r.suspension
 """  # noqa: S608
+DAMAGED = f"""
+SELECT tenant_id, count(*), min(damaged_at)
+FROM (SELECT tenant_id, damaged_at FROM interrupts_run WHERE damaged_at IS NOT NULL
+      ORDER BY damaged_at LIMIT {MOST}) damaged
+GROUP BY tenant_id
+"""  # noqa: S608
 CALLS = f"""
 SELECT worker LIKE 'agent:%', count(*), min(started_at) FROM (
     SELECT worker, started_at FROM interrupts_attempt
@@ -98,6 +104,7 @@ class Figures:
     gates_due: Mapping[UUID, Waiting]
     outbox: Waiting
     runs: Mapping[tuple[str, str | None], int]
+    damaged: Mapping[UUID, Waiting]
     calls: Mapping[str, Waiting]
     sweep: Round | None
     tallies: Mapping[str, int]
@@ -133,9 +140,12 @@ class _Reader:
     def age(self, since: Any) -> float:
         return 0.0 if since is None else max(0.0, (self.now - since).total_seconds())
 
-    def due(self, table: str) -> dict[UUID, Waiting]:
-        rows = self.rows(DUE.format(table=table))
+    def waiting(self, statement: str) -> dict[UUID, Waiting]:
+        rows = self.rows(statement)
         return {tenant: Waiting(count, self.age(oldest)) for tenant, count, oldest in rows}
+
+    def due(self, table: str) -> dict[UUID, Waiting]:
+        return self.waiting(DUE.format(table=table))
 
 
 def _read(reader: _Reader, began: float) -> Figures:
@@ -150,13 +160,15 @@ def _read(reader: _Reader, began: float) -> Figures:
         for is_agent, count, oldest in reader.rows(CALLS)
     }
     sweep = reader.rows(SWEEP)
-    tenants = {*(row.tenant for row in held), *runs_due}
+    damaged = reader.waiting(DAMAGED)
+    tenants = {*(row.tenant for row in held), *runs_due, *damaged}
     return Figures(
         held=held,
         runs_due=runs_due,
         gates_due=reader.due("approvals_gate"),
         outbox=Waiting(unsent, reader.age(oldest_unsent)),
         runs={(status, suspension): count for status, suspension, count in reader.rows(RUNS)},
+        damaged=damaged,
         calls=calls,
         sweep=_round(*sweep[0]) if sweep else None,
         tallies=dict(reader.rows(TALLIES)),

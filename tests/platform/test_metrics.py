@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from config.metrics import families, page, reading
 from interrupts import sweep
 from interrupts.models import Interrupt, Run, Step, Tally
-from interrupts.services import draining
+from interrupts.services import damage, draining
+from interrupts.transitions import holds
+from interrupts.work import working
 from tenants.clock import database_now
 from tenants.ids import uuid7
+from tenants.journal import SYSTEM
 from tenants.models import OutboxMessage
-from tenants.scope import tenant_scope
+from tenants.scope import renew_connection, tenant_scope
+from tests import clock
 from tests.interrupts.house import (
     authority,
     earlier,
@@ -42,6 +47,14 @@ ALERTS = Path(__file__).parent.parent.parent / "docs" / "alerts.yml"
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "kept", page.Kept(reading.read))
+
+
+@pytest.fixture
+def later(house: Any) -> Iterator[Callable[[float], None]]:
+    """Lets time pass."""
+    with clock.movable():
+        renew_connection()
+        yield clock.move
 
 
 @pytest.fixture
@@ -104,10 +117,10 @@ def test_nothing_yet_is_told_as_nothing() -> None:
     assert build.labels["version"] == "0.1.0"
 
 
-def test_a_gate_that_waits_is_told_by_its_age_and_its_end(house: Any) -> None:
+def test_a_gate_that_waits_is_told_by_its_age_and_its_end(house: Any, later: Any) -> None:
     house.tool("asked")
     house.policy.verdicts["asked"] = "approve"
-    house.policy.expires_in = 3600
+    house.policy.expires_in = 7800
     run = house.run()
     house.propose(run, ("asked", {"n": 1}))
     told = scrape()
@@ -115,9 +128,7 @@ def test_a_gate_that_waits_is_told_by_its_age_and_its_end(house: Any) -> None:
     assert values(told, "abeyance_gates_near_expiry") == [0]
     assert values(told, "abeyance_interrupts_open", reason="approval_required") == [1]
     assert values(told, "abeyance_runs", status="suspended", suspension="safely_suspended") == [1]
-    gate = Interrupt.objects.get()
-    earlier(gate, "opened_at", 7200)
-    earlier(gate, "expires_at", 3000)
+    later(7200)
     told = scrape()
     (age,) = values(told, "abeyance_gate_oldest_pending_seconds")
     assert 7200 <= age < 7300
@@ -126,18 +137,18 @@ def test_a_gate_that_waits_is_told_by_its_age_and_its_end(house: Any) -> None:
     assert value("abeyance_gates_pending") == 0
 
 
-def test_an_unknown_outcome_is_told_by_its_age_until_it_is_found(house: Any) -> None:
+def test_an_unknown_outcome_is_told_by_its_age_until_it_is_found(house: Any, later: Any) -> None:
     house.tool("t")
-    _run, step = house.lost()
-    earlier(Interrupt.objects.get(), "opened_at", 1800)
+    run, step = house.lost()
+    later(1800)
     told = scrape()
     assert values(told, "abeyance_outcomes_unknown") == [1]
     assert 1800 <= values(told, "abeyance_outcome_oldest_unknown_seconds")[0] < 1900
     assert values(told, "abeyance_runs_set_aside") == [0]
     assert values(told, "abeyance_runs", status="suspended", suspension="unknown_outcome") == [1]
     held = Interrupt.objects.get()
-    held.evidence = {**held.evidence, "set_aside": True}
-    held.save(update_fields=["evidence"])
+    with working(run.pk, SYSTEM) as work:
+        holds.ask_otherwise(work, held, evidence={**held.evidence, "set_aside": True})
     assert value("abeyance_runs_set_aside") == 1
     house.recover(step, "performed")
     told = scrape()
@@ -191,6 +202,20 @@ def test_what_the_sweep_does_and_counts_is_told(house: Any, monkeypatch: Any) ->
 
 def damaged(run_id: Any) -> None:
     raise ValueError("its rows are not what was written")
+
+
+def test_a_damaged_run_is_told_until_it_verifies_again(house: Any) -> None:
+    run = house.run()
+    assert value("abeyance_runs_damaged") == 0
+    damage.show(run.pk, "entry 1 is gone")
+    Run.objects.filter(pk=run.pk).update(damaged_at=run.created_at - timedelta(seconds=600))
+    told = scrape()
+    assert values(told, "abeyance_runs_damaged") == [1]
+    assert 600 <= values(told, "abeyance_run_oldest_damaged_seconds")[0] < 700
+    damage.clear(run.pk)
+    told = scrape()
+    assert values(told, "abeyance_runs_damaged") == [0]
+    assert values(told, "abeyance_run_oldest_damaged_seconds") == [0]
 
 
 def test_messages_that_wait_and_drains_that_stand_are_told(house: Any) -> None:
@@ -258,6 +283,7 @@ INDEXED = {
     "HELD": "interrupt_open_since",
     "OUTBOX": "outbox_due",
     "RUNS": "run_live",
+    "DAMAGED": "run_damaged",
     "CALLS": "one_live_attempt_per_step",
 }
 
