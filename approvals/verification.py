@@ -149,7 +149,7 @@ def of_run(run: UUID, told: Told, only: Collection[str] | None = None) -> Iterat
 
 def _gate_faults(run: UUID, gate: Gate, told: GateTold) -> Iterator[Fault]:
     at = f"gate {gate.pk}"
-    if told.vouched.data["imprint"] != told.vouched.imprint(gate, IMPRINT):
+    if not told.vouched.vouches_for(gate, IMPRINT):
         yield Fault(run, at, "is not the one that people were asked by")
     stored = {
         "state": "open" if gate.state in OPEN_GATES else gate.state,

@@ -47,6 +47,10 @@ class Said:
         """Return the imprint of a row as this entry would have it."""
         return imprints.of_row(self.stream, row, tuple(columns), key_id=self.key_id)
 
+    def vouches_for(self, row: Any, columns: Iterable[str], name: str = "imprint") -> bool:
+        """Whether the row is as this entry would have it; one that has no imprint of it is silent."""
+        return name not in self.data or self.data[name] == self.imprint(row, columns)
+
     def imprint_of(self, text: str | None) -> str | None:
         return imprints.of_text(self.stream, text, key_id=self.key_id)
 

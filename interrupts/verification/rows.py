@@ -119,12 +119,12 @@ def _vouched(run: Run, told: Told) -> Iterator[Fault]:
     started, ended = told.started, told.ended
     if started is None:
         yield Fault(run.pk, "run", "was never started")
-    elif started.data.get("imprint", None) != started.imprint(run, imprints.RUN):
+    elif not started.vouches_for(run, imprints.RUN):
         yield Fault(run.pk, "run", "is not the one that was started")
     nothing = run.output is None and run.error is None and run.ended_at is None
     if ended is None and not nothing:
         yield Fault(run.pk, "run", "has an end that the journal does not know")
-    if ended is not None and ended.data["imprint"] != ended.imprint(run, imprints.ENDING):
+    if ended is not None and not ended.vouches_for(run, imprints.ENDING):
         yield Fault(run.pk, "run", "did not end like this")
 
 
@@ -179,7 +179,7 @@ def _step(run: Run, step: Step, told: StepTold) -> Iterator[Fault]:
             "undo_tries": told.undo_tries,
         },
     )
-    if proposed.data["imprint"] != proposed.imprint(step, imprints.STEP):
+    if not proposed.vouches_for(step, imprints.STEP):
         yield Fault(run.pk, at, "is not the one that was proposed")
     yield from _now(run, step, told)
     yield from _authorized(run, step, told.authorized)
@@ -351,9 +351,9 @@ def _interrupts(run: Run, told: Told) -> Iterator[Fault]:
 
 def _interrupt(run: Run, row: Interrupt, told: InterruptTold) -> Iterator[Fault]:
     at, opened, resolved = f"interrupt {row.pk}", told.opened, told.resolved
-    if opened.data["imprint"] != opened.imprint(row, imprints.INTERRUPT):
+    if not opened.vouches_for(row, imprints.INTERRUPT):
         yield Fault(run.pk, at, "is not the one that was opened")
-    if told.asked.data["asked"] != told.asked.imprint(row, imprints.ASKED):
+    if not told.asked.vouches_for(row, imprints.ASKED, "asked"):
         yield Fault(run.pk, at, "does not ask what it was opened with")
     stored = {
         "status": row.status,
@@ -395,7 +395,7 @@ def _state_differs(row: Checkpoint, said: Said) -> bool:
     if row.agent_body is None and row.agent_size is not None:
         return True
     state = said.imprint(row, imprints.STATE) if row.agent_body is not None else None
-    return bool(said.data.get("state") != state)
+    return "state" in said.data and bool(said.data["state"] != state)
 
 
 def _guidance(run: Run, told: Told) -> Iterator[Fault]:
@@ -403,7 +403,7 @@ def _guidance(run: Run, told: Told) -> Iterator[Fault]:
     yield from unmatched(run.pk, "guidance", set(rows), set(told.guidance))
     for pk in rows.keys() & told.guidance.keys():
         row, said = rows[pk], told.guidance[pk]
-        if said.data["imprint"] != said.imprint(row, imprints.GUIDANCE):
+        if not said.vouches_for(row, imprints.GUIDANCE):
             yield Fault(run.pk, f"guidance {pk}", "is not what was said")
         yield from compare(
             run.pk,
