@@ -1,12 +1,12 @@
 import os
 from multiprocessing import parent_process
 
+from config.wsgi import application as wsgi  # sets Django up
+
+# isort: split
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-wsgi = get_wsgi_application()
 len(get_resolver().url_patterns)  # loads every view now, in place of at the first request
 
 from config.celery import app as hints  # noqa: E402 - Django is set up first

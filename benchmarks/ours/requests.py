@@ -8,14 +8,12 @@ import io
 import json
 from typing import Any, cast
 
-from django.core.wsgi import get_wsgi_application
-
 from benchmarks.figures import report
 from benchmarks.ours.api import BASE, step_body
 from benchmarks.ours.inprocess import AGENT, APPROVER, counting
+from config.wsgi import application
 
 REQUESTS = 50
-application = get_wsgi_application()
 
 
 class Refused(Exception):
