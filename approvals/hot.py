@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, models
 
 from approvals.models import Decision, Gate
 from approvals.shown import LOOKED_BACK, GateShown, Similar
@@ -115,7 +116,7 @@ def held_found(gate_id: UUID, row: Row) -> Held:
     if not row:
         raise Gate.DoesNotExist(f"gate {gate_id}")
     run, interrupt, *columns = row
-    checkpoint = Checkpoint.from_db(connection.alias, _CHECKPOINT, columns) if columns[0] else None
+    checkpoint = Checkpoint.from_db(DEFAULT_DB_ALIAS, _CHECKPOINT, columns) if columns[0] else None
     return Held(run, interrupt, checkpoint)
 
 
@@ -202,8 +203,8 @@ def _approved(principal: Principal, rows: Sequence[Row]) -> Approved | None:
 def _shown(principal: Principal, row: Row) -> GateShown:
     gate_end = len(_FIELDS)
     decided_end = gate_end + len(_DECIDED_FIELDS)
-    gate = Gate.from_db(connection.alias, _FIELDS, row[:gate_end])
-    decision = Decision.from_db(connection.alias, _DECIDED_FIELDS, row[gate_end:decided_end])
+    gate = Gate.from_db(DEFAULT_DB_ALIAS, _FIELDS, row[:gate_end])
+    decision = Decision.from_db(DEFAULT_DB_ALIAS, _DECIDED_FIELDS, row[gate_end:decided_end])
     state_version, tool_name, body, cipher, *similar = row[decided_end:]
     gate.run = _part_of(Run, id=gate.run_id, state_version=state_version)
     gate.step = _part_of(Step, id=gate.step_id, tool_name=tool_name)
@@ -221,5 +222,11 @@ def _shown(principal: Principal, row: Row) -> GateShown:
 
 def _part_of(model: type[M], **columns: Any) -> M:
     """Return a row of which only these columns were read; no default is made for the others."""
-    names = [field.attname for field in model._meta.concrete_fields if field.attname in columns]  # noqa: SLF001 - Django's API
-    return model.from_db(connection.alias, names, [columns[name] for name in names])
+    names = _in_order(model, frozenset(columns))
+    return model.from_db(DEFAULT_DB_ALIAS, names, [columns[name] for name in names])
+
+
+@cache
+def _in_order(model: type[models.Model], columns: frozenset[str]) -> list[str]:
+    fields = model._meta.concrete_fields  # noqa: SLF001 - Django's API
+    return [field.attname for field in fields if field.attname in columns]

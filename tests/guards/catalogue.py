@@ -288,6 +288,15 @@ GUARDS: tuple[Guard, ...] = (
         (f"{ROWS}::test_an_idempotency_key_names_one_answer",),
     ),
     Guard(
+        "a statement of ours is in Django's transaction",
+        "3: what is done for a request stands or falls with its answer",
+        patch("tenants.statements._begin", nothing),
+        (
+            "tests/tenants/test_statements.py::test_what_is_sent_in_a_transaction_of_django_s_stands_or_falls_with_it[alone]",
+            "tests/tenants/test_statements.py::test_what_is_sent_in_a_transaction_of_django_s_stands_or_falls_with_it[together]",
+        ),
+    ),
+    Guard(
         "idempotency lock",
         "3: the same key twice at once is refused at once",
         rewrite(
@@ -528,6 +537,21 @@ GUARDS: tuple[Guard, ...] = (
         ),
         (f"{GATES}::test_an_agent_decides_no_gate",),
         red="NotAnApprover",  # an agent has no authority of a person's either
+    ),
+    Guard(
+        "a fresh sign-in before what can't be undone, on a page",
+        "8: a session that was left open approves nothing that can't be undone",
+        patch("approvals.views.decision._asks_password", always(value=False)),
+        ("tests/pages/test_fresh_sign_in.py::test_an_edit_asks_for_it_too",),
+    ),
+    Guard(
+        "a fresh sign-in before what can't be undone, by the API",
+        "8: a session that was left open approves nothing that can't be undone",
+        patch("approvals.api.gates.is_fresh", always(value=True)),
+        (
+            "tests/pages/test_fresh_sign_in.py::test_the_api_takes_no_such_approval_from_an_old_session[plain]",
+            "tests/pages/test_fresh_sign_in.py::test_the_api_takes_no_such_approval_from_an_old_session[keyed]",
+        ),
     ),
     # 9. Nothing expires into approval; a GET changes nothing.
     Guard(

@@ -76,7 +76,11 @@ def test_where_one_of_several_fails_none_is_done(acme: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("send", [lambda one: prepared(*one), lambda one: together(one, ONE)])
+@pytest.mark.parametrize(
+    "send",
+    [lambda one: prepared(*one), lambda one: together(one, ONE)],
+    ids=["alone", "together"],
+)
 def test_what_is_sent_in_a_transaction_of_django_s_stands_or_falls_with_it(
     acme: World, send: Callable[[Statement], object]
 ) -> None:

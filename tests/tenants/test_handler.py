@@ -11,7 +11,6 @@ from django.core.handlers.wsgi import WSGIHandler
 from config.handler import Handler
 from tests.tenants.conftest import World
 
-pytest_plugins = ("tests.tenants.conftest",)
 RUNS = "/api/v1/runs"
 FOR_PEOPLE = (
     "django.contrib.sessions.middleware.SessionMiddleware",
