@@ -63,15 +63,7 @@ JOIN approvals_decision d ON d.id = %b::uuid
 JOIN interrupts_run r ON r.id = g.run_id
 JOIN interrupts_step s ON s.id = g.step_id
 JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE p.state = 'approved') AS approved,
-        count(*) FILTER (WHERE p.state = 'rejected') AS rejected,
-        count(*) FILTER (WHERE p.state = 'approved' AND e.gate_id IS NOT NULL) AS edited
-    FROM (SELECT o.id, o.state FROM approvals_gate o
-        WHERE o.tool_id = g.tool_id AND o.tenant_id = g.tenant_id
-        ORDER BY o.id DESC LIMIT {LOOKED_BACK}) p
-    LEFT JOIN (SELECT DISTINCT gate_id FROM approvals_decision
-        WHERE counts AND edits IS NOT NULL) e ON e.gate_id = p.id) past
+CROSS JOIN LATERAL approvals_similar(g.tool_id, {LOOKED_BACK}) past
 WHERE g.id = %b::uuid
 """  # noqa: S608 - names of ours
 

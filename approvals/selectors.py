@@ -22,7 +22,6 @@ from approvals.models import (
 from approvals.shown import LOOKED_BACK, GateShown, Similar
 from interrupts.models import Run, Step
 from interrupts.selectors import bodies
-from tenants.scope import current_tenant_id
 
 
 def gates(agent_id: UUID | None = None) -> QuerySet[Gate]:
@@ -96,21 +95,11 @@ def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT tool.id,
-                count(*) FILTER (WHERE past.state = 'approved'),
-                count(*) FILTER (WHERE past.state = 'rejected'),
-                count(*) FILTER (WHERE past.state = 'approved' AND EXISTS (
-                    SELECT FROM approvals_decision d
-                    WHERE d.gate_id = past.id AND d.counts AND d.edits IS NOT NULL))
+            SELECT tool.id, past.approved, past.rejected, past.edited
             FROM unnest(%s::uuid[]) tool(id)
-            CROSS JOIN LATERAL (
-                SELECT g.id, g.state FROM approvals_gate g
-                WHERE g.tool_id = tool.id AND g.tenant_id = %s
-                ORDER BY g.id DESC LIMIT %s
-            ) past
-            GROUP BY tool.id
+            CROSS JOIN LATERAL approvals_similar(tool.id, %s) past
             """,
-            [list(tools), current_tenant_id(), LOOKED_BACK],
+            [list(tools), LOOKED_BACK],
         )
         return {tool: Similar(*counts) for tool, *counts in cursor.fetchall()}
 

@@ -11,7 +11,7 @@ from interrupts import catalogue
 from interrupts.models import ToolVersion
 from tenants.scope import current_tenant_id
 
-LOOKED_BACK: Final = 200  # earlier gates of a tool that `similar` counts
+LOOKED_BACK: Final = 50  # earlier gates of a tool that `similar` counts
 
 
 class Similar(NamedTuple):

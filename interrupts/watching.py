@@ -30,6 +30,7 @@ from interrupts.models import (
 from interrupts.templates import mask
 from interrupts.transitions import compensation, finding
 from tenants.models import Agent, JournalEntry, User
+from tenants.scope import current_tenant_id
 
 PAGE: Final = 50
 ENTRIES: Final = 100
@@ -137,14 +138,16 @@ def suspended_counts() -> Mapping[str, int]:
         cursor.execute(
             """
             SELECT run.suspension, count(*) FROM (
-                (SELECT run_id AS id FROM interrupts_interrupt WHERE status = 'open' LIMIT %(most)s)
+                (SELECT run_id AS id FROM interrupts_interrupt
+                    WHERE tenant_id = %(tenant)s AND status = 'open' LIMIT %(most)s)
                 UNION
                 (SELECT id FROM interrupts_run
-                    WHERE due_at IS NOT NULL AND status = 'cancelling' LIMIT %(most)s)
+                    WHERE tenant_id = %(tenant)s AND due_at IS NOT NULL AND status = 'cancelling'
+                    LIMIT %(most)s)
             ) held JOIN interrupts_run run ON run.id = held.id
             WHERE run.suspension IS NOT NULL GROUP BY run.suspension
             """,
-            {"most": MOST_COUNTED},
+            {"most": MOST_COUNTED, "tenant": current_tenant_id()},
         )
         return dict(cursor.fetchall())
 

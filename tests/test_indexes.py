@@ -5,11 +5,14 @@ index that begins with the tenant looks as good as the primary key, and walks th
 tenant has: a step's commit once cost three times as much after the first 1,600.
 """
 
+import re
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
+
+from approvals import hot
 
 BEGINS_WITH_TENANT = """
 SELECT i.indexrelid::regclass::text FROM pg_index i
@@ -21,6 +24,24 @@ WHERE first.attname = 'tenant_id' AND NOT i.indisunique AND second.attname IS DI
 """
 # A tenant has a handful of these.
 SMALL = ["approvals_tenantpermission"]
+
+
+# What row-level security asks for must choose no index of tables of which a tenant may have many.
+MANY = [
+    "approvals_assignment",
+    "approvals_decision",
+    "approvals_gate",
+    "approvals_view",
+    "interrupts_attempt",
+    "interrupts_checkpoint",
+    "interrupts_content",
+    "interrupts_interrupt",
+    "interrupts_receipt",
+    "interrupts_run",
+    "interrupts_step",
+]
+FAMILY = "SELECT 1 FROM interrupts_run r WHERE r.root = %b AND (r.id = %b OR %b = ANY (r.path))"
+WHOLE_TENANT = re.compile(r"Index Cond: \(tenant_id = [^\n]*current_setting[^\n]*$", re.MULTILINE)
 
 
 def as_owner() -> psycopg.Connection[Any]:
@@ -40,3 +61,49 @@ def test_an_index_that_does_is_found():
     with as_owner() as owner, owner.transaction(force_rollback=True):
         owner.execute("CREATE INDEX ill_made ON interrupts_step (tenant_id, status)")
         assert owner.execute(BEGINS_WITH_TENANT, [SMALL]).fetchall() == [("ill_made",)]
+
+
+@pytest.mark.django_db
+def test_row_level_security_alone_finds_nothing_of_which_a_tenant_has_many():
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tablename FROM pg_policies WHERE tablename = ANY (%s)"
+            " AND policyname = tablename || '_tenant' AND qual LIKE '%%IS DISTINCT FROM%%'"
+            " ORDER BY tablename",
+            [MANY],
+        )
+        assert [name for (name,) in cursor.fetchall()] == MANY
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", [hot.HELD_BY, hot.SHOW, FAMILY], ids=["held", "shown", "family"])
+def test_no_frequent_statement_walks_all_that_a_tenant_has(text: str):
+    found = plan(text)
+    assert "Index Cond" in found
+    assert not WHOLE_TENANT.search(found), found
+
+
+@pytest.mark.django_db
+def test_a_plan_that_does_is_found():
+    with as_owner() as owner, owner.transaction(force_rollback=True):
+        owner.execute(
+            "ALTER POLICY interrupts_run_tenant ON interrupts_run USING (tenant_id ="
+            " nullif(current_setting('abeyance.tenant_id', true), '')::uuid)"
+        )
+        owner.execute("DROP INDEX run_family")
+        owner.execute("SET LOCAL enable_seqscan = off")
+        lines = owner.execute("EXPLAIN (GENERIC_PLAN) " + numbered(FAMILY)).fetchall()
+        assert WHOLE_TENANT.search("\n".join(line for (line,) in lines))
+
+
+def plan(text: str) -> str:
+    """Return the plan that is made without knowing the parameters, for tables that are not tiny."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("EXPLAIN (GENERIC_PLAN) " + numbered(text))
+        return "\n".join(line for (line,) in cursor.fetchall())
+
+
+def numbered(text: str) -> str:
+    places = iter(range(1, 100))
+    return re.sub("%b", lambda _: f"${next(places)}", text)

@@ -319,7 +319,7 @@ def test_the_latest_decisions_about_the_tool_stand_beside_it(
         "carol", house.ask(arguments={"payment": "bad", "amount": "2"}), "reject", reason="no"
     )
     page = browser_of("alice").get(path(house.ask()))
-    assert "Of the latest 200: 1 approved, 0 of them with edits, 1 rejected." in page.text
+    assert "Of the latest 50: 1 approved, 0 of them with edits, 1 rejected." in page.text
     assert "Rejected, carol" in page.text
 
 
