@@ -492,6 +492,15 @@ GUARDS: tuple[Guard, ...] = (
         red="IntegrityError",  # another tenant's agent: the composite reference still holds
     ),
     Guard(
+        "row-level security chooses no index",
+        "7: what keeps a tenant's rows apart does not have all of them read",
+        statements(
+            "ALTER POLICY interrupts_checkpoint_tenant ON interrupts_checkpoint USING (tenant_id ="
+            " nullif(current_setting('abeyance.tenant_id', true), '')::uuid)"
+        ),
+        ("tests/test_indexes.py::test_no_frequent_statement_walks_all_that_a_tenant_has[held]",),
+    ),
+    Guard(
         "composite reference",
         "7: no row refers to one of another tenant",
         drop_constraint("interrupts_step", "interrupts_step_run_id_same_tenant"),
