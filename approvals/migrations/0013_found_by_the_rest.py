@@ -32,7 +32,10 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0010_agents_that_act")]
+    dependencies = [
+        ("approvals", "0012_views_are_vouched_for"),
+        ("interrupts", "0009_found_by_the_rest"),
+    ]
     operations = [
         rls.found_by_the_rest(
             "approvals_gate", "approvals_decision", "approvals_view", "approvals_assignment"

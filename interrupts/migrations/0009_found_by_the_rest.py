@@ -6,7 +6,7 @@ from tenants import rls
 
 
 class Migration(migrations.Migration):
-    dependencies = [("interrupts", "0006_upkeep")]
+    dependencies = [("interrupts", "0008_damage")]
     operations = [
         rls.found_by_the_rest(
             "interrupts_run",
