@@ -29,7 +29,11 @@ def current_key_id() -> str:
 
 def derive(purpose: str, *names: object, key_id: str | None = None) -> bytes:
     """Return the 32-byte key for ``purpose`` and ``names``; KeyError if the id is not known."""
-    master: bytes = settings.ABEYANCE_MASTER_KEYS[key_id or current_key_id()]
+    return _derived(settings.ABEYANCE_MASTER_KEYS[key_id or current_key_id()], purpose, *names)
+
+
+@lru_cache(maxsize=4096)
+def _derived(master: bytes, purpose: str, *names: object) -> bytes:
     # Length-prefixed, so that no two lists of names give the same message.
     message = b"".join(
         len(part).to_bytes(4, "big") + part for part in (str(n).encode() for n in (purpose, *names))
@@ -37,10 +41,15 @@ def derive(purpose: str, *names: object, key_id: str | None = None) -> bytes:
     return hmac.digest(master, message, "sha256")
 
 
+def journal_key(stream: UUID, key_id: str) -> bytes:
+    """Return the chain key of a journal stream under the master key ``key_id``; KeyError if unknown."""
+    return _derived(settings.ABEYANCE_MASTER_KEYS[key_id], "journal", stream)
+
+
 @lru_cache(maxsize=4096)
 def stream_key(stream: UUID, key_id: str) -> StreamKey:
-    """Return the chain key of a journal stream under the master key ``key_id``."""
-    key = derive("journal", stream, key_id=key_id).ljust(_BLOCK, b"\0")
+    """Return a stream's chain key as the blocks that the database is given."""
+    key = journal_key(stream, key_id).ljust(_BLOCK, b"\0")
     return StreamKey(key_id, bytes(b ^ 0x36 for b in key), bytes(b ^ 0x5C for b in key))
 
 

@@ -51,6 +51,11 @@ class _Bound(NamedTuple):
     formats: Sequence[Format]
     adapted: abc.Transformer
 
+    def rows(self, result: PGresult) -> list[Row]:
+        """Return all rows of what came of it."""
+        self.adapted.set_pgresult(result)
+        return self.adapted.load_rows(0, result.ntuples, tuple)
+
     def row(self, result: PGresult) -> Row:
         """Return the first row of what came of it; () for none."""
         if not result.ntuples:
@@ -63,8 +68,18 @@ def prepared(text: str, parameters: Sequence[Any]) -> Row:
     """Return the first row of a statement that the server plans once a connection; () for none."""
     with _using() as raw:
         one = _bind(raw, text, parameters)
-        result = raw.pgconn.exec_prepared(one.name, one.values, one.formats, Format.BINARY)
-        return one.row(_done(raw, result))
+        return one.row(_execute(raw, one))
+
+
+def prepared_rows(text: str, parameters: Sequence[Any]) -> list[Row]:
+    """Return all rows of a statement that the server plans once a connection."""
+    with _using() as raw:
+        one = _bind(raw, text, parameters)
+        return one.rows(_execute(raw, one))
+
+
+def _execute(raw: psycopg.Connection[Row], one: _Bound) -> PGresult:
+    return _done(raw, raw.pgconn.exec_prepared(one.name, one.values, one.formats, Format.BINARY))
 
 
 def together(*statements: Statement) -> list[Row]:

@@ -51,20 +51,20 @@ def as_owner() -> psycopg.Connection[Any]:
 
 
 @pytest.mark.django_db
-def test_no_index_begins_with_the_tenant_unless_the_rest_tells_rows_apart():
+def test_no_index_begins_with_the_tenant_unless_the_rest_tells_rows_apart() -> None:
     with as_owner() as owner:
         assert owner.execute(BEGINS_WITH_TENANT, [SMALL]).fetchall() == []
 
 
 @pytest.mark.django_db
-def test_an_index_that_does_is_found():
+def test_an_index_that_does_is_found() -> None:
     with as_owner() as owner, owner.transaction(force_rollback=True):
         owner.execute("CREATE INDEX ill_made ON interrupts_step (tenant_id, status)")
         assert owner.execute(BEGINS_WITH_TENANT, [SMALL]).fetchall() == [("ill_made",)]
 
 
 @pytest.mark.django_db
-def test_row_level_security_alone_finds_nothing_of_which_a_tenant_has_many():
+def test_row_level_security_alone_finds_nothing_of_which_a_tenant_has_many() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT tablename FROM pg_policies WHERE tablename = ANY (%s)"
@@ -77,7 +77,7 @@ def test_row_level_security_alone_finds_nothing_of_which_a_tenant_has_many():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", [hot.HELD_BY, hot.SHOW, FAMILY], ids=["held", "shown", "family"])
-def test_no_frequent_statement_walks_all_that_a_tenant_has(text: str):
+def test_no_frequent_statement_walks_all_that_a_tenant_has(text: str) -> None:
     found = plan(text)
     assert "Index Cond" in found
     assert not WHOLE_TENANT.search(found), found

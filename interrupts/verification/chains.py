@@ -5,12 +5,11 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from config.keys import derive
+from config.keys import journal_key
 from interrupts.verification.faults import Broken, Fault
 from tenants import imprints
 from tenants.models import JournalEntry
@@ -30,8 +29,7 @@ class Row(NamedTuple):
     hash: bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """An entry whose link holds: what was said, by whom and when."""
 
     stream: UUID
@@ -86,7 +84,7 @@ def _prove(stream: UUID, row: Row, expected: int, before: bytes) -> Said:
     if row.seq != expected:
         raise _broken(stream, expected, f"is missing: the next there is {row.seq}")
     try:
-        key = derive("journal", stream, key_id=row.key_id)
+        key = journal_key(stream, row.key_id)
     except KeyError:
         raise _broken(
             stream, expected, f"is under the key {row.key_id!r}, which nobody has"

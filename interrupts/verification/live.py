@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from interrupts import locks
 from interrupts.errors import Damaged
@@ -23,6 +23,7 @@ from interrupts.verification import verifiers
 from interrupts.verification.chains import Row, proved
 from interrupts.verification.faults import Broken
 from interrupts.verification.told import StepTold, Told
+from tenants.statements import prepared_rows
 
 KEPT: Final = 64  # runs a process remembers
 # One statement, so that journal and steps are of one moment.
@@ -33,10 +34,11 @@ WITH r AS MATERIALIZED (
             s.authorized_under, s.authorized_gate))
         FROM interrupts_step s WHERE s.run_id = o.id AND s.position >= o.next_step
             AND s.status = 'ready' AND s.executor <> 'agent')::text AS ready
-    FROM interrupts_run o WHERE o.id = %s)
-SELECT r.journal_seq, r.journal_hash, r.damage, r.ready,
+    FROM interrupts_run o WHERE o.id = %b::uuid)
+SELECT r.journal_seq, r.journal_hash, r.damage,
+    CASE WHEN e.seq IS NULL OR e.seq = %b::bigint + 1 THEN r.ready END,  -- once, with the first row
     e.seq, e.kind, e.at, e.text, e.key_id, e.hash
-FROM r LEFT JOIN tenants_journalentry e ON e.stream = r.id AND e.seq > %s ORDER BY e.seq
+FROM r LEFT JOIN tenants_journalentry e ON e.stream = r.id AND e.seq > %b::bigint ORDER BY e.seq
 """
 _known: OrderedDict[UUID, tuple[int, bytes, Told]] = OrderedDict()
 _lock = threading.Lock()
@@ -72,9 +74,7 @@ def read_on(run_id: UUID) -> tuple[Told, list[Authorized]]:
     """
     with _lock:  # whoever reads on has it alone
         after, link, told = _known.pop(run_id, (0, b"", Told()))
-    with connection.cursor() as cursor:
-        cursor.execute(_SINCE, [run_id, after])
-        rows = cursor.fetchall()
+    rows = prepared_rows(_SINCE, [run_id, after, after])
     if not rows:
         raise Run.DoesNotExist(f"run {run_id}")
     seq, head, damage, ready = rows[0][0], bytes(rows[0][1]), rows[0][2], rows[0][3]
