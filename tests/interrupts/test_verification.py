@@ -9,7 +9,9 @@ from interrupts import anchors, verification
 from interrupts.errors import Damaged
 from interrupts.models import Receipt
 from interrupts.services import damage
+from interrupts.verification import live
 from tenants.models import JournalEntry
+from tenants.statements import prepared_rows
 from tests.database import as_owner as owner
 from tests.interrupts.house import fresh, open_of, refused
 
@@ -197,3 +199,16 @@ def test_a_database_put_back_is_told_by_the_anchor(house, history, as_owner, set
         with pytest.raises(CommandError):
             call_command("verify", **asked, stdout=io.StringIO())
     assert fresh(history).damage is not None
+
+
+def test_what_may_start_is_read_once_however_much_a_run_has_behind_it(house):
+    house.tool("t")
+    run = house.run()
+    for n in range(5):
+        house.propose(run, ("t", {"n": n}))
+    rows = prepared_rows(live._SINCE, [run.pk, 0, 0])
+    assert len(rows) > 5
+    assert [row[3] is None for row in rows] == [False] + [True] * (len(rows) - 1)
+    (_, first), (_, again) = live.read_on(run.pk), live.read_on(run.pk)
+    assert [step.status for step in first] == ["ready"] * 5
+    assert again == first  # where no entry is new they are told all the same
