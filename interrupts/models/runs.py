@@ -91,7 +91,6 @@ class Run(TenantOwned):
     class Meta:
         indexes = [
             # No index on a column the hot path changes: it would cost an entry a step.
-            models.Index(fields=["tenant", "id"], name="run_list"),
             models.Index(fields=["agent", "id"], name="run_of_agent"),
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="run_due"),
             models.Index(fields=["root"], name="run_family"),
@@ -136,8 +135,12 @@ class Checkpoint(TenantOwned):
     whole is the base's state with each checkpoint's items added in turn.
     """
 
-    run = models.ForeignKey(
-        Run, on_delete=models.PROTECT, related_name="checkpoints", db_constraint=False
+    run = models.ForeignKey(  # found by its unique (run, sequence)
+        Run,
+        on_delete=models.PROTECT,
+        related_name="checkpoints",
+        db_constraint=False,
+        db_index=False,
     )
     sequence = models.PositiveIntegerField()
     state_version = models.BigIntegerField()
