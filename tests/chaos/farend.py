@@ -41,6 +41,12 @@ PREVIEW: Ways = {"ok": 5, "down": 1, "hang": 0.5, "kill_before": 1}
 WAYS: Mapping[str, Ways] = {"execute": EXECUTE, "ask": ASK, "undo": UNDO, "preview": PREVIEW}
 
 
+def cards(ways: Ways) -> list[str]:
+    """Return each way as often as it weighs beside the others, the lightest once."""
+    least = min(ways.values())
+    return [way for way, weight in ways.items() for _ in range(round(weight / least))]
+
+
 class Effect(NamedTuple):
     """An effect as the far end knows it: what, and under which idempotency key."""
 
@@ -59,13 +65,17 @@ class Ledger:
         self.undone: dict[Effect, Counter[str]] = defaultdict(Counter)
         self.refused: set[Effect] = set()
         self.ways: Counter[str] = Counter()
+        self.decks: dict[str, list[str]] = defaultdict(list)
         self.kills = 0
         self.calm = False
 
     def way(self, of: str) -> str:
+        """Draw how the next request of this kind goes; of what is rare each way comes too."""
         with self.lock:
-            chosen = self.dice.choices([*WAYS[of]], [*WAYS[of].values()])[0]
-            way = "ok" if self.calm else chosen
+            if not self.decks[of]:
+                self.decks[of] = cards(WAYS[of])
+                self.dice.shuffle(self.decks[of])
+            way = "ok" if self.calm else self.decks[of].pop()
             self.ways[f"{of} {way}"] += 1
             return way
 
