@@ -41,6 +41,7 @@ _PLACE = re.compile("%b")
 _DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 # By connection: the server's names of what was prepared there, by text and types of parameters.
 _named: WeakKeyDictionary[Any, dict[tuple[str, tuple[int, ...]], bytes]] = WeakKeyDictionary()
+_numbers = count(1)  # never one twice: what broke off may have been prepared all the same
 
 
 class _Bound(NamedTuple):
@@ -107,7 +108,7 @@ def _bind(raw: psycopg.Connection[Row], text: str, parameters: Sequence[Any]) ->
     names = _named.setdefault(raw, {})
     name = names.get((text, types))
     if name is None:
-        name = b"abeyance_%d" % len(names)
+        name = b"abeyance_%d" % next(_numbers)
         _done(raw, raw.pgconn.prepare(name, _numbered(text), types))
         names[text, types] = name
     return _Bound(name, values, adapted.formats or (), adapted)
@@ -221,6 +222,8 @@ def _begin(raw: psycopg.Connection[Row]) -> None:
 def command(text: str) -> None:
     """Send a command that takes no parameters and returns no rows; DatabaseError if it fails."""
     database = connections[DEFAULT_DB_ALIAS]
+    # Here too: a connection that is replaced later has lost what is set now.
+    database.close_if_health_check_failed()
     database.ensure_connection()
     with database.wrap_database_errors:
         _done(database.connection, database.connection.pgconn.exec_(text.encode()))

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
+from tenants import statements
 from tenants.models import Group
 from tenants.scope import tenant_scope
 from tenants.statements import (
@@ -130,6 +131,31 @@ def test_a_kept_connection_that_the_server_ended_is_replaced_at_the_next_request
     end_backend(connection.connection.info.backend_pid)
     connection.health_check_enabled, connection.health_check_done = True, False
     assert together(ONE, ONE) == [(1,), (1,)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_is_set_on_the_connection_that_takes_the_place_of_one_that_was_lost(
+    acme: World,
+) -> None:
+    connection.ensure_connection()
+    end_backend(connection.connection.info.backend_pid)
+    connection.health_check_enabled, connection.health_check_done = True, False
+    with tenant_scope(acme.id):
+        assert prepared("SELECT current_setting('abeyance.tenant_id')", []) == (str(acme.id),)
+
+
+@pytest.mark.django_db
+def test_a_name_that_may_be_taken_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_off(*_: object) -> None:
+        raise KeyboardInterrupt  # a signal, once the server had prepared it
+
+    prepared(*ONE)  # the transaction has begun
+    statement = Statement("SELECT 'prepared and not known'")
+    with monkeypatch.context() as patch:
+        patch.setattr(statements, "_done", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            prepared(*statement)
+    assert prepared(*statement) == ("prepared and not known",)
 
 
 @pytest.mark.django_db
