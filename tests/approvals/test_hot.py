@@ -14,6 +14,7 @@ from interrupts.services import damage
 from tenants.idempotency import KeyName
 from tenants.models import IdempotentAnswer, JournalEntry
 from tenants.statements import Statement
+from tests.database import superuser
 
 UNLIKE = {"id", "run_id", "step_id", "interrupt_id", "gate", "interrupt", "key_scope", "root",
           "group", "checkpoint", "checkpoint_id", "step", "authorized_gate", "gate_id"}  # fmt: skip
@@ -300,3 +301,31 @@ def test_the_hot_path_asks_the_one_authority_function(house):
         (source,) = cursor.fetchone()
     asked = refusal_sql(user="p_user", tool="p_tool", agent="p_agent", requester="p_requester")
     assert asked in source
+
+
+# What is shown beside it
+
+
+def pages_read(tool):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT * FROM approvals_similar(%s, 50)",
+            [tool],
+        )
+        (plan,) = cursor.fetchone()[0]
+    return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+
+
+def test_a_seldom_used_tool_reads_no_edit_of_all_that_were_made_since(house):
+    gate = house.ask()
+    pages_read(gate.tool_id)
+    before = pages_read(gate.tool_id)
+    with superuser() as sql:
+        sql.execute("SET session_replication_role = replica")
+        sql.execute(
+            "INSERT INTO approvals_decision (id, tenant_id, gate_id, user_id, verdict, digest,"
+            "   approves, policy_version, counts, at, edits)"
+            " SELECT gen_random_uuid(), gen_random_uuid(), md5(n::text)::uuid, gen_random_uuid(),"
+            "   'approve', 'd', 'a', 0, true, now(), 'e' FROM generate_series(1, 2000) n"
+        )
+    assert pages_read(gate.tool_id) < before + 10
