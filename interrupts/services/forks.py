@@ -5,10 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from config.errors import DomainError, InvalidBody
-from interrupts import imprints
+from interrupts import imprints, verification
 from interrupts.authorizer import authorizer
 from interrupts.errors import MayNot
 from interrupts.models import Checkpoint, Run
+from interrupts.services import damage
 from interrupts.services.acting import OPERATORS, as_person, role_now
 from interrupts.services.runs import limits_in_force, owner_silent_at
 from interrupts.transitions import checkpoints
@@ -31,12 +32,13 @@ def fork_run(principal: Principal, run_id: UUID, *, checkpoint: UUID) -> Run:
     what succeeded under a key is not done again. Raises MayNot, RunNotEnded, InvalidBody,
     Damaged, CheckpointVersion.
     """
-    with as_person(principal, run_id) as work:
+    with damage.noticed(run_id), as_person(principal, run_id) as work:
         if role_now(principal) not in OPERATORS:
             raise MayNot("Operators and admins fork a run.")
         origin = work.run
         if not origin.ended:
             raise RunNotEnded(f"The run is {origin.status}.")
+        verification.check_history(origin)
         start = _start(origin, checkpoint)
         fork = _fork(origin, work)
         made = Work(fork, work.now, principal.actor, work.authority_version)

@@ -3,10 +3,11 @@
 import pytest
 
 from config.errors import InvalidBody
-from interrupts.errors import MayNot
-from interrupts.models import Checkpoint, Run
+from interrupts.errors import Damaged, MayNot
+from interrupts.models import Checkpoint, Run, Step
 from interrupts.services import checkpoints, forks
 from interrupts.services.forks import RunNotEnded
+from tests.database import rewrite
 from tests.interrupts.house import fresh, kinds, refused
 
 STATE = {"format": "f", "version": "1", "data": {"at": [1]}}
@@ -46,6 +47,16 @@ def test_what_succeeded_under_a_key_is_that_step_and_what_did_not_is_asked_anew(
     assert (again.run_id, is_new) == (fork.pk, True)
     house.work(fork)
     assert house.ran == [1, 2]
+
+
+def test_a_run_whose_history_does_not_verify_is_not_forked(house, ended):
+    run, start = ended
+    done = Step.objects.get(run=run, key="a")
+    rewrite(done, key="b2")  # as if nothing had succeeded under it
+    shown = frozenset({"damage", "damaged_at", "state_version"})
+    with refused(Damaged, but=shown):
+        forks.fork_run(house.people["olga"], run.pk, checkpoint=start.pk)
+    assert fresh(run).damage is not None
 
 
 def test_a_fork_grows_the_state_it_began_with(house, ended):
