@@ -20,7 +20,7 @@ from interrupts.effects import Call, Observed
 from interrupts.effects import Outcome as Saw
 from interrupts.errors import Damaged
 from interrupts.hot import Advanced, Done, Start
-from interrupts.models import Outcome
+from interrupts.models import Effect, Outcome
 from interrupts.services import (
     attempts,
     cancelling,
@@ -44,6 +44,7 @@ MARGIN_SECONDS = 5.0  # for recording, within the hard limit
 RECORD_SECONDS, RECORD_PAUSE_SECONDS = 60.0, 0.5  # a database that is gone may be back by then
 FORGED = "A step was to start that the run's journal does not authorise."
 DAMAGED = "The stored call is not the one that was authorised; it was not sent."
+WITHDRAWN = "The read was withdrawn before it was made."
 HELD_UP = "The worker was held up until its lease was over; nothing was sent."
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -148,7 +149,7 @@ def _insist(turn: _Turn, record: Callable[[], T]) -> T:
             if time.monotonic() > until:
                 raise
             lost = True
-            logger.warning("run %s: what came back is recorded again", turn.run, exc_info=True)
+            logger.warning("run %s: the database is asked again", turn.run, exc_info=True)
             time.sleep(RECORD_PAUSE_SECONDS)
 
 
@@ -184,12 +185,17 @@ def _advance(turn: _Turn, finished: _Finished | None, attempt: UUID | None) -> A
 
 def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
     """Send exactly what was authorised; no transaction is open during the call."""
+    withdrawn = False
     with damage.shown(turn.run):
         turn.damaged = True
-        _check_vouched_for(turn, start, attempt)
+        withdrawn = _insist(turn, partial(_check_vouched_for, turn, start, attempt))
         turn.damaged = False
     if turn.damaged:
         return _finished(turn, start, attempt, Observed(Saw.FAILED, error=DAMAGED))
+    if withdrawn:
+        return _finished(
+            turn, start, attempt, Observed(Saw.NOT_PERFORMED, error=WITHDRAWN, sent=False)
+        )
     version = catalogue.version(turn.tenant, start.tool_version)
     arguments = _arguments(turn, start)
     tool = catalogue.tool_name(turn.tenant, version.tool_id)
@@ -222,18 +228,34 @@ def _seconds_of_lease(start: Start, timeout: float) -> float:
     return timeout + LEASE_MARGIN_SECONDS - (time.monotonic() - start.asked_at)
 
 
-def _check_vouched_for(turn: _Turn, start: Start, attempt: UUID) -> None:
-    """Raise Damaged unless the journal says that this call was authorised, once an intent."""
+def _check_vouched_for(turn: _Turn, start: Start, attempt: UUID) -> bool:
+    """Raise Damaged unless the journal says that this call was authorised, once an intent.
+
+    True: it is a read, which no intent holds, and was withdrawn meanwhile.
+    """
+    is_read = start.fence is None
+    if is_read and catalogue.version(turn.tenant, start.tool_version).effect != Effect.READ:
+        raise Damaged(FORGED)
     if start.step not in turn.started and live.may_start(turn.told, start.step, start.digest):
         turn.started.add(start.step)
-        return
+        return False
     # What was proposed, authorised or tried again since the journal was read.
     turn.told, _ = live.read_on(turn.run)
     turn.started.clear()
     turn.started.add(start.step)
-    intent = attempt if start.fence is not None else None
-    if not live.intended(turn.told, start.step, intent, start.digest):
+    if is_read:
+        return _is_withdrawn(turn, start)
+    if not live.intended(turn.told, start.step, attempt, start.digest):
         raise Damaged(FORGED)
+    return False
+
+
+def _is_withdrawn(turn: _Turn, start: Start) -> bool:
+    """Whether a read is to start no more, by its row as by the journal; Damaged where they differ."""
+    if live.may_start(turn.told, start.step, start.digest):
+        return False
+    turn.told = live.check_ready(turn.run)
+    return True
 
 
 def _arguments(turn: _Turn, start: Start) -> bytes | None:

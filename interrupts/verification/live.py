@@ -69,8 +69,7 @@ class Authorized(NamedTuple):
 def read_on(run_id: UUID) -> tuple[Told, list[Authorized]]:
     """Return what the run's journal says of it by now, and the steps a worker may start.
 
-    Raises Damaged where the chain does not hold, or is not the one that was read before; and
-    Run.DoesNotExist.
+    Raises Damaged where the chain does not hold; and Run.DoesNotExist.
     """
     with _lock:  # whoever reads on has it alone
         after, link, told = _known.pop(run_id, (0, b"", Told()))
@@ -85,6 +84,8 @@ def read_on(run_id: UUID) -> tuple[Told, list[Authorized]]:
         for said in proved(run_id, entries, after=after, link=link, seq=seq, head=head):
             told.take(said)
     except Broken as broken:
+        if after:  # what was read before was taken back since: it is read anew
+            return read_on(run_id)
         fault = broken.fault
         raise Damaged(f"The run's history does not verify: {fault.at} {fault.what}.") from None
     with _lock:
@@ -147,22 +148,15 @@ def check_undoing(run_id: UUID, step: Step) -> None:
 def may_start(told: Told, step: UUID, digest: str) -> bool:
     """Whether what has been read says that the step is ready, authorised as this call."""
     of = told.steps.get(str(step))
-    return of is not None and of.status == StepStatus.READY and _is_call(of, digest)
-
-
-def intended(told: Told, step: UUID, attempt: UUID | None, digest: str) -> bool:
-    """Whether the journal has the intent of this attempt at the call that was authorised.
-
-    None: a read, which has no intent.
-    """
-    of = told.steps.get(str(step))
-    if of is None or not _is_call(of, digest):
+    if of is None or of.status != StepStatus.READY or of.authorized is None:
         return False
-    return attempt is None or str(attempt) in told.attempts
+    return bool(of.authorized["digest"] == digest)
 
 
-def _is_call(told: StepTold, digest: str) -> bool:
-    return told.authorized is not None and told.authorized["digest"] == digest
+def intended(told: Told, step: UUID, attempt: UUID, digest: str) -> bool:
+    """Whether the journal has the intent of this attempt at the call that was authorised then."""
+    of = told.attempts.get(str(attempt))
+    return of is not None and (of.step, of.digest) == (str(step), digest)
 
 
 def _check_decided(run_id: UUID, told: Told, gates: Collection[str]) -> None:

@@ -50,6 +50,7 @@ class AttemptTold:
     started_at: datetime
     worker: str | None = None
     compensation: bool = False
+    digest: str | None = None  # of the call that was authorised when it was intended
     settled_at: datetime | None = None
     lapsed_at: datetime | None = None
     outcome: str | None = None
@@ -289,7 +290,12 @@ def _attempt(told: Told, said: Said) -> None:
     step.fence, step.attempts = data["fence"], step.attempts + 1
     step.status = StepStatus.EXECUTING.value
     told.attempts[data["attempt"]] = AttemptTold(
-        data["step"], data["fence"], told.epoch, said.at, data["worker"]
+        data["step"],
+        data["fence"],
+        told.epoch,
+        said.at,
+        data["worker"],
+        digest=step.authorized["digest"] if step.authorized else None,
     )
 
 

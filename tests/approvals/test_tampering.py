@@ -11,13 +11,18 @@ from django.core.management import call_command
 from django.db import connection
 
 from approvals.models import Gate
-from interrupts import verification
+from approvals.services import decisions
+from interrupts import hot, verification
 from interrupts.errors import Damaged
-from interrupts.models import Run
+from interrupts.models import Attempt, Outcome, Run, Source
 from interrupts.services import compensating, damage, holds, responses, runs, starting
 from interrupts.services.holds import Asked
-from interrupts.work import Work
+from interrupts.transitions import attempts
+from interrupts.transitions.receipts import Seen
+from interrupts.verification import Told, live
+from interrupts.work import Work, working
 from tenants.ids import uuid7
+from tenants.journal import SYSTEM
 from tenants.models import JournalEntry
 from tests.approvals.house import fresh
 from tests.database import superuser
@@ -174,6 +179,20 @@ def test_what_is_named_as_not_vouched_for_is_there(transactional_db):
 
 # What nobody decided
 
+NOT_BEGUN = Seen(outcome=Outcome.NOT_PERFORMED, source=Source.EXECUTOR, by="worker:w")
+
+
+def advance(house, run, attempt):
+    return hot.advance(
+        house.agent.tenant_id,
+        run,
+        worker="w",
+        done=None,
+        attempt=attempt,
+        epoch=Run.objects.get(pk=run).epoch,
+        seconds_left=60,
+    )
+
 
 def forged(sql: Any, gate: Gate) -> None:
     """Everything that an approval writes, but what takes the key."""
@@ -270,6 +289,76 @@ def test_what_has_run_is_not_run_again_whatever_its_row_says(house, unguarded):
 
     assert len(house.calls) == 1
     assert Run.objects.get(pk=gate.run_id).damage is not None
+
+
+def test_an_effect_whose_row_calls_it_a_read_is_not_made(house, unguarded):
+    gate = house.ask()
+    house.look(gate, "alice")
+    house.decide("alice", gate)
+    unguarded.execute("UPDATE interrupts_step SET effect = 'read' WHERE id = %s", [gate.step_id])
+
+    house.work(gate.run_id)
+
+    assert house.calls == []
+    assert Run.objects.get(pk=gate.run_id).damage is not None
+
+
+def test_a_read_whose_approval_is_taken_back_before_it_is_made_is_left_and_no_damage(
+    house, monkeypatch
+):
+    house.tool("crm.get", effect="read")
+    house.policy({"name": "ask", "trigger": "action", "tools": ["crm.get"], "then": "approve"})
+    gate = house.ask("crm.get")
+    house.look(gate, "alice")
+    house.decide("alice", gate)
+    advance, check_ready, turns = hot.advance, live.check_ready, []
+
+    def taken_back(*args, **more):
+        at = advance(*args, **more)
+        if at.verdict == "read":
+            decision = fresh(gate).decisions.get()
+            decisions.withdraw_decision(house.people["alice"], gate.pk, decision.pk)
+        return at
+
+    def of_before(run):
+        """What the journal said before the step was authorised, which a turn may have read."""
+        turns.append(check_ready(run))
+        return Told() if len(turns) == 1 else turns[-1]
+
+    monkeypatch.setattr(hot, "advance", taken_back)
+    monkeypatch.setattr(live, "check_ready", of_before)
+
+    house.work(gate.run_id)
+
+    assert house.calls == []
+    assert fresh(gate).state == "pending"
+    assert Run.objects.get(pk=gate.run_id).damage is None
+    assert told(fresh(gate).run) == []
+    assert len(turns) == 2
+
+
+def test_what_was_intended_stays_so_when_another_call_is_authorised_in_its_place(house):
+    gate = house.ask()
+    house.look(gate, "alice")
+    house.decide("alice", gate)
+    step = fresh(gate.step)
+    attempt = uuid7()
+    advance(house, gate.run_id, attempt)
+    with working(gate.run_id, SYSTEM) as work:
+        attempts.record(work, fresh(step), Attempt.objects.get(), NOT_BEGUN)
+    house.tool()  # a newer version
+    assert not starting.renew(gate.run_id, step.pk, SYSTEM)
+    newer = Gate.objects.get(pk=fresh(step).gate)
+    house.look(newer, "alice")
+    house.decide("alice", newer)
+
+    read, _ = live.read_on(gate.run_id)
+
+    assert fresh(step).authorized_digest != step.digest
+    assert live.intended(read, step.pk, attempt, step.digest)
+    assert not live.intended(read, step.pk, uuid7(), step.digest)
+    assert not live.intended(read, uuid7(), attempt, step.digest)
+    assert not live.intended(read, step.pk, attempt, "sha256:another")
 
 
 def test_an_undoing_that_nobody_asked_for_is_not_done(house, unguarded):
