@@ -54,13 +54,27 @@ def chain_fault(stream: UUID, seq: int, head: bytes) -> Fault | None:
 
 def of_tenant() -> Iterator[Fault]:
     """Yield what is wrong with the tenant's own stream, and runs that only a journal knows."""
-    tenant = Tenant.objects.get(pk=current_tenant_id())
-    fault = chain_fault(tenant.pk, tenant.journal_seq, bytes(tenant.journal_hash))
+    fault = _tenant_chain_fault()
     if fault:
         yield fault
-    begun = JournalEntry.objects.filter(seq=1).exclude(stream=tenant.pk)
+    begun = JournalEntry.objects.filter(seq=1).exclude(stream=current_tenant_id())
     for stream in begun.exclude(stream__in=Run.objects.values("pk")).values_list("stream"):
         yield Fault(stream[0], "run", "is gone")
+
+
+def _tenant_chain_fault() -> Fault | None:
+    """Return what is wrong with the tenant's stream, which may grow while it is read."""
+    looked_at: tuple[int, bytes] | None = None
+    fault: Fault | None = None
+    while True:
+        tenant = Tenant.objects.get(pk=current_tenant_id())
+        head = tenant.journal_seq, bytes(tenant.journal_hash)
+        # A fault counts where the stream stood still: its head is read before its entries.
+        if head == looked_at:
+            return fault
+        looked_at, fault = head, chain_fault(tenant.pk, *head)
+        if fault is None:
+            return None
 
 
 def run_chain_fault(run: Run) -> Fault | None:

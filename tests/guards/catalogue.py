@@ -419,6 +419,14 @@ GUARDS: tuple[Guard, ...] = (
         ),
     ),
     Guard(
+        "a read is made while the journal has it ready",
+        "5: what was read is not read again since its row was put back",
+        patch("interrupts.worker._is_withdrawn", nothing),
+        (
+            f"{ENGINE}/test_verification.py::test_a_read_that_succeeded_is_not_made_again_since_its_row_was_put_back",
+        ),
+    ),
+    Guard(
         "a damaged run starts nothing more",
         "5: nothing starts of a run that does not verify",
         rewrite("interrupts_advance", ("AND r.damage IS NULL", "")),

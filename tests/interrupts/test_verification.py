@@ -4,15 +4,19 @@ import io
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, transaction
 
-from interrupts import anchors, verification
+from interrupts import anchors, verification, worker
 from interrupts.errors import Damaged
 from interrupts.models import Receipt
 from interrupts.services import damage
-from interrupts.verification import live
+from interrupts.verification import chains, live
+from interrupts.work import locked
+from tenants.journal import SYSTEM, Entry, append_to_tenant
 from tenants.models import JournalEntry
 from tenants.statements import prepared_rows
 from tests.database import as_owner as owner
+from tests.database import superuser
 from tests.interrupts.house import fresh, open_of, refused
 
 
@@ -212,3 +216,112 @@ def test_what_may_start_is_read_once_however_much_a_run_has_behind_it(house):
     (_, first), (_, again) = live.read_on(run.pk), live.read_on(run.pk)
     assert [step.status for step in first] == ["ready"] * 5
     assert again == first  # where no entry is new they are told all the same
+
+
+# What goes on meanwhile is no damage
+
+
+class Undone(Exception):
+    pass
+
+
+def read_and_undone(run):
+    """Read what a transaction wrote in the journal, which is rolled back then."""
+    with transaction.atomic():
+        work = locked(run.pk, SYSTEM)
+        work.note("run.looked_at")
+        work.finish()
+        live.read_on(run.pk)
+        raise Undone
+
+
+def while_read(monkeypatch, stream, goes_on):
+    """Have something happen of a stream between its head, which is read first, and its entries."""
+    said, left = chains.said, [goes_on]
+
+    def reading(of, seq, head):
+        if of == stream and left:
+            left.pop()()
+        return said(of, seq, head)
+
+    monkeypatch.setattr(chains, "said", reading)
+
+
+def test_a_run_that_goes_on_while_it_is_verified_is_not_damaged(house, history, monkeypatch):
+    while_read(monkeypatch, history.pk, lambda: house.respond(open_of(history)))
+    out = io.StringIO()
+    call_command("verify", "--no-anchor", stdout=out)
+    assert out.getvalue() == "1 tenants, 1 runs, 0 faults\n"
+    assert fresh(history).damage is None
+
+
+def test_a_tenant_that_goes_on_while_it_is_verified_is_told_of_no_fault(
+    house, history, monkeypatch
+):
+    while_read(
+        monkeypatch, house.tenant.pk, lambda: append_to_tenant(SYSTEM, Entry("tenant.renamed"))
+    )
+    assert list(verification.of_tenant()) == []
+
+
+def test_what_was_read_of_a_transaction_that_was_rolled_back_is_no_damage(house):
+    house.tool("t", kind="agent")
+    run = house.run()
+    (step,) = house.propose(run, ("t", {"n": 1}))
+    with pytest.raises(Undone):
+        read_and_undone(run)
+    with transaction.atomic():
+        locked(run.pk, SYSTEM)
+        live.check_one(run.pk, fresh(step))
+
+
+def test_a_connection_lost_between_an_intent_and_its_call_loses_nothing(house, monkeypatch):
+    house.tool("t")
+    run = house.run()
+    house.propose(run, ("t", {"n": 1}))
+    read_on, lost = live.read_on, []
+
+    def losing(run_id):
+        if not lost:
+            lost.append(run_id)
+            raise OperationalError("the connection was lost")
+        return read_on(run_id)
+
+    def propose_more(given, _):
+        house.propose(run, ("u", {"n": 2}))
+        monkeypatch.setattr(live, "read_on", losing)
+        return given
+
+    house.tool("u")
+    house.behaviour["t"] = propose_more
+    monkeypatch.setattr(worker, "RECORD_PAUSE_SECONDS", 0.0)
+
+    assert house.work(run) == 2
+
+    assert lost == [run.pk]
+    assert house.ran == [1, 2]
+    assert told(run) == []
+
+
+def test_a_read_that_succeeded_is_not_made_again_since_its_row_was_put_back(house):
+    house.tool("t", effect="read")
+    run = house.run()
+    first, _ = house.propose(run, ("t", {"n": 1}), ("t", {"n": 2}))
+
+    def put_back(given, _):
+        if given["n"] == 2:
+            with superuser() as sql:
+                sql.execute("SET session_replication_role = replica")
+                sql.execute(
+                    "UPDATE interrupts_step SET status = 'ready', settled_at = NULL,"
+                    " outcome = NULL, result = NULL WHERE id = %s",
+                    [first.pk],
+                )
+                sql.execute("UPDATE interrupts_run SET next_step = 1 WHERE id = %s", [run.pk])
+        return given
+
+    house.behaviour["t"] = put_back
+    house.work(run)
+
+    assert house.ran == [1, 2]
+    assert fresh(run).damage is not None

@@ -9,8 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
-from interrupts import anchors, verification
+from interrupts import anchors, locks, verification
 from interrupts.models import Run
 from interrupts.services import damage
 from tenants.models import Tenant
@@ -80,8 +81,18 @@ class Command(BaseCommand):
             rows = rows.filter(pk=run_id)
         for run in rows.iterator(500):
             tally.runs += 1
-            first = self._tell(tenant, verification.of_run(run), tally)
-            first = first or lost.get(run.pk)
+            self._run(tenant, run, lost.get(run.pk), tally)
+
+    def _run(self, tenant: Tenant, run: Run, lost: verification.Fault | None, tally: Tally) -> None:
+        """Verify a run, and show it as damaged where it is, or no more."""
+        is_whole = run.damage is None and lost is None
+        if is_whole and next(verification.of_run(run), None) is None:
+            return
+        # It may have gone on while it was read: under its lock rows and journal are of one moment.
+        with transaction.atomic():
+            locks.lock_family(run.pk)
+            run = Run.objects.get(pk=run.pk)
+            first = self._tell(tenant, verification.of_run(run), tally) or lost
             if first is None:
                 damage.clear(run.pk)
             else:
