@@ -183,13 +183,18 @@ def _advance(turn: _Turn, finished: _Finished | None, attempt: UUID | None) -> A
     )
 
 
-def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished:
-    """Send exactly what was authorised; no transaction is open during the call."""
+def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished | None:
+    """Send exactly what was authorised; no transaction is open during the call.
+
+    None: a read that the journal does not know, which has no intent that would be told the end of.
+    """
     withdrawn = False
     with damage.shown(turn.run):
         turn.damaged = True
         withdrawn = _insist(turn, partial(_check_vouched_for, turn, start, attempt))
         turn.damaged = False
+    if turn.damaged and start.fence is None:
+        return None
     if turn.damaged:
         return _finished(turn, start, attempt, Observed(Saw.FAILED, error=DAMAGED))
     if withdrawn:

@@ -301,6 +301,7 @@ def test_an_effect_whose_row_calls_it_a_read_is_not_made(house, unguarded):
 
     assert house.calls == []
     assert Run.objects.get(pk=gate.run_id).damage is not None
+    assert "step.settled" not in house.kinds(gate.run_id)
 
 
 def test_a_read_whose_approval_is_taken_back_before_it_is_made_is_left_and_no_damage(

@@ -17,7 +17,7 @@ from tenants.models import JournalEntry
 from tenants.statements import prepared_rows
 from tests.database import as_owner as owner
 from tests.database import superuser
-from tests.interrupts.house import fresh, open_of, refused
+from tests.interrupts.house import fresh, kinds, open_of, refused
 
 
 @pytest.fixture
@@ -325,3 +325,4 @@ def test_a_read_that_succeeded_is_not_made_again_since_its_row_was_put_back(hous
 
     assert house.ran == [1, 2]
     assert fresh(run).damage is not None
+    assert kinds(run).count("step.settled") == 2  # nothing more is said of it
