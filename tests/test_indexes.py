@@ -10,9 +10,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, connections
 
 from approvals import hot
+from tenants.rls import APP
+from tests.database import superuser
 
 BEGINS_WITH_TENANT = """
 SELECT i.indexrelid::regclass::text FROM pg_index i
@@ -84,11 +86,19 @@ def test_no_frequent_statement_walks_all_that_a_tenant_has(text: str) -> None:
 
 
 def plan(text: str) -> str:
-    """Return the plan that is made without knowing the parameters, for tables that are not tiny."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("EXPLAIN (GENERIC_PLAN) " + numbered(text))
-        return "\n".join(line for (line,) in cursor.fetchall())
+    """Return the plan that is made without the parameters, of tables of which nothing is known yet."""
+    with superuser() as connection, connection.transaction(force_rollback=True):
+        connection.execute(
+            "DELETE FROM pg_statistic WHERE starelid = ANY (%s::text[]::regclass[])", [MANY]
+        )
+        connection.execute(
+            "UPDATE pg_class SET relpages = 0, reltuples = -1 FROM pg_index"
+            " WHERE indrelid = ANY (%s::text[]::regclass[]) AND pg_class.oid IN (indrelid, indexrelid)",
+            [MANY],
+        )
+        connection.execute(f"SET LOCAL ROLE {APP}")
+        lines = connection.execute("EXPLAIN (GENERIC_PLAN) " + numbered(text)).fetchall()
+        return "\n".join(line for (line,) in lines)
 
 
 def numbered(text: str) -> str:
