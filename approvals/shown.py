@@ -38,5 +38,9 @@ class GateShown:
         return catalogue.version(current_tenant_id(), self.gate.tool_version_id)
 
     @property
+    def looked_back(self) -> int:
+        return LOOKED_BACK
+
+    @property
     def arguments(self) -> Any:
         return self.bodies.get(bytes(self.gate.arguments))

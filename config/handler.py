@@ -1,7 +1,7 @@
 """Django's handler, with a shorter way for those who give their secret with each request.
 
-They have no session, no cookie to be protected and no page to be shown on: what a page's request
-goes through would cost an agent's call half as much again as its view.
+They have no session, no cookie to be protected and no page to be shown on, so what a page's request
+goes through is nothing to them.
 """
 
 from collections.abc import Callable
@@ -45,5 +45,4 @@ def _brings_a_secret(request: HttpRequest) -> bool:
 
 
 def _wrapped(chain: Any) -> Chain:
-    wrapped: Any = convert_exception_to_response(chain)
-    return cast("Chain", wrapped)
+    return cast("Chain", convert_exception_to_response(chain))

@@ -32,7 +32,6 @@ def derive(purpose: str, *names: object, key_id: str | None = None) -> bytes:
     return _derived(settings.ABEYANCE_MASTER_KEYS[key_id or current_key_id()], purpose, *names)
 
 
-@lru_cache(maxsize=4096)
 def _derived(master: bytes, purpose: str, *names: object) -> bytes:
     # Length-prefixed, so that no two lists of names give the same message.
     message = b"".join(
@@ -43,7 +42,12 @@ def _derived(master: bytes, purpose: str, *names: object) -> bytes:
 
 def journal_key(stream: UUID, key_id: str) -> bytes:
     """Return the chain key of a journal stream under the master key ``key_id``; KeyError if unknown."""
-    return _derived(settings.ABEYANCE_MASTER_KEYS[key_id], "journal", stream)
+    return _journal_key(settings.ABEYANCE_MASTER_KEYS[key_id], stream)
+
+
+@lru_cache(maxsize=4096)
+def _journal_key(master: bytes, stream: UUID) -> bytes:
+    return _derived(master, "journal", stream)
 
 
 @lru_cache(maxsize=4096)

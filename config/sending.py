@@ -85,7 +85,7 @@ class Sender(threading.Thread):
             hints = self._gathered()
             try:
                 self.send(hints)
-            except Exception:
+            except Exception:  # whatever it is: every later hint would be lost with the thread
                 logger.exception("could not send %d hints", len(hints))
 
     def _gathered(self) -> list[Hint]:

@@ -133,18 +133,19 @@ def _work(turn: _Turn) -> int:
             return calls
 
 
-def _insist(turn: _Turn, record: Callable[[], T]) -> T:
-    """Record what came back, on another connection where this one is lost: it is seen only once.
+def _insist(turn: _Turn, ask: Callable[[], T]) -> T:
+    """Ask the database again, on another connection where this one is lost.
 
-    A commit whose answer was lost is no harm: what it recorded is found, and what it intended is
-    found by its lease.
+    What came back is seen only once, and what was intended is sent now or not at all. A commit
+    whose answer was lost is no harm: what it recorded is found, and what it intended is found by
+    its lease.
     """
     until, lost = time.monotonic() + RECORD_SECONDS, False
     while True:
         try:
             if lost:
                 renew_connection()
-            return record()
+            return ask()
         except (OperationalError, InterfaceError):
             if time.monotonic() > until:
                 raise
@@ -188,14 +189,13 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished | None:
 
     None: a read that the journal does not know, which has no intent that would be told the end of.
     """
-    withdrawn = False
-    with damage.shown(turn.run):
-        turn.damaged = True
+    try:
         withdrawn = _insist(turn, partial(_check_vouched_for, turn, start, attempt))
-        turn.damaged = False
-    if turn.damaged and start.fence is None:
-        return None
-    if turn.damaged:
+    except Damaged as damaged:
+        turn.damaged = True
+        damage.show(turn.run, damaged.detail)
+        if start.fence is None:
+            return None
         return _finished(turn, start, attempt, Observed(Saw.FAILED, error=DAMAGED))
     if withdrawn:
         return _finished(

@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from config.jsontext import canonical
-from config.keys import derive
+from config.keys import current_key_id, journal_key
 
 PREFIX: Final = b"\0"
 
@@ -24,9 +24,8 @@ def of_text(stream: UUID, text: str | None, *, key_id: str | None = None) -> str
     """Return the imprint of a text; None of none. ``key_id``: the current key where absent."""
     if text is None:
         return None
-    return hmac.digest(
-        derive("journal", stream, key_id=key_id), PREFIX + text.encode(), "sha256"
-    ).hex()
+    key = journal_key(stream, key_id or current_key_id())
+    return hmac.digest(key, PREFIX + text.encode(), "sha256").hex()
 
 
 def of_value(stream: UUID, value: Any, *, key_id: str | None = None) -> str:

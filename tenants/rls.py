@@ -79,12 +79,10 @@ def found_by_the_rest(*tables: str) -> RunSQL:
         [
             f"ALTER POLICY {table}_tenant ON {table}"
             f" USING (tenant_id IS NOT DISTINCT FROM {CURRENT_TENANT})"
-            f" WITH CHECK (tenant_id = {CURRENT_TENANT})"
             for table in tables
         ],
         [
             f"ALTER POLICY {table}_tenant ON {table} USING (tenant_id = {CURRENT_TENANT})"
-            f" WITH CHECK (tenant_id = {CURRENT_TENANT})"
             for table in tables
         ],
     )

@@ -1,7 +1,7 @@
 """Statements that are sent so often that Django's way of sending them would show.
 
 Django turns prepared statements off on its connections, and composes the text of each statement in
-Python. psycopg's cursors, made for more than one row of known types, take three times as long as
+Python. psycopg's cursors, made for more than one row of known types, take about twice as long as
 libpq's own calls. All of it is done without here, on Django's own connection and inside its
 transactions. Other threads go on while the server is waited for.
 """
@@ -135,8 +135,8 @@ class _Pipeline:
 
     def __init__(self, pgconn: PGconn) -> None:
         self.pgconn = pgconn
-        self.readable = select.poll()
-        self.readable.register(pgconn.socket, select.POLLIN)
+        self.socket = select.poll()
+        self.socket.register(pgconn.socket)
 
     def send(self, one: _Bound) -> None:
         self.pgconn.send_query_prepared(one.name, one.values, one.formats, Format.BINARY)
@@ -152,17 +152,16 @@ class _Pipeline:
 
     def _next(self) -> PGresult:
         for _ in range(2):  # the end of a statement is told by a None
-            while self.pgconn.flush() or self.pgconn.is_busy():
-                self._wait()
+            while (unsent := self.pgconn.flush()) or self.pgconn.is_busy():
+                self._wait(select.POLLIN | (select.POLLOUT if unsent else 0))
             result = self.pgconn.get_result()
             if result is not None:
                 return result
         raise psycopg.OperationalError("the connection was lost while a pipeline was on its way")
 
-    def _wait(self) -> None:
-        wanted = select.POLLIN | (select.POLLOUT if self.pgconn.flush() else 0)
-        self.readable.modify(self.pgconn.socket, wanted)
-        self.readable.poll()
+    def _wait(self, wanted: int) -> None:
+        self.socket.modify(self.pgconn.socket, wanted)
+        self.socket.poll()
         self.pgconn.consume_input()
 
 
@@ -203,14 +202,19 @@ def _roll_back() -> None:
 
 @contextmanager
 def _using() -> Iterator[psycopg.Connection[Row]]:
-    database = connections[
-        DEFAULT_DB_ALIAS
-    ]  # looked up once: the lookup is a thread's and a task's
-    database.close_if_health_check_failed()
-    database.ensure_connection()
+    database = _connected()
     with database.wrap_database_errors:
         _begin(database.connection)
         yield database.connection
+
+
+def _connected() -> Any:
+    """Return Django's connection, looked up once: the lookup is a thread's and a task's."""
+    database = connections[DEFAULT_DB_ALIAS]
+    # A connection that is replaced only later has lost what is set now.
+    database.close_if_health_check_failed()
+    database.ensure_connection()
+    return database
 
 
 def _begin(raw: psycopg.Connection[Row]) -> None:
@@ -221,9 +225,6 @@ def _begin(raw: psycopg.Connection[Row]) -> None:
 
 def command(text: str) -> None:
     """Send a command that takes no parameters and returns no rows; DatabaseError if it fails."""
-    database = connections[DEFAULT_DB_ALIAS]
-    # Here too: a connection that is replaced later has lost what is set now.
-    database.close_if_health_check_failed()
-    database.ensure_connection()
+    database = _connected()
     with database.wrap_database_errors:
         _done(database.connection, database.connection.pgconn.exec_(text.encode()))

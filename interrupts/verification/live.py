@@ -102,7 +102,7 @@ def check_ready(run_id: UUID) -> Told:
     """
     with suppress(Damaged):
         return _check_ready(run_id)
-    # Journal and rows were read one after the other: under the lock they are of one moment.
+    # Gates were read after the journal: under the lock all of it is of one moment.
     with transaction.atomic():
         locks.lock_family(run_id)
         return _check_ready(run_id)

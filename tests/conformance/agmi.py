@@ -19,6 +19,7 @@ import hashlib
 import io
 import os
 import tempfile
+from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -130,11 +131,13 @@ class Adapter(MemoryAdapter):  # type: ignore[misc]  # untyped
         self._add(self.run, "late", 0)
         self._write_anchor()
 
+    @abstractmethod
     def _seeded(self, token: str, n: int) -> Run:
-        raise NotImplementedError
+        """Start a run that has ``n`` records."""
 
+    @abstractmethod
     def _add(self, run: Run | None, token: str, n: int) -> None:
-        raise NotImplementedError
+        """Add the record ``n`` to the run."""
 
     def _write_anchor(self) -> None:
         """As the sweep does every ten seconds."""
@@ -153,8 +156,9 @@ class Adapter(MemoryAdapter):  # type: ignore[misc]  # untyped
     def _records(self, run: Run | None) -> list[Record]:
         return [Record(seq, row) for seq, row in enumerate(self._rows(run))]
 
+    @abstractmethod
     def _rows(self, run: Run | None) -> Rows:
-        raise NotImplementedError
+        """Return the run's records as they are stored."""
 
     # Whether it was noticed
 

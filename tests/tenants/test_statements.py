@@ -18,6 +18,7 @@ from tenants.statements import (
     COMMIT,
     Statement,
     prepared,
+    prepared_rows,
     together,
     transaction_of_statements,
 )
@@ -52,6 +53,8 @@ def test_values_come_back_as_they_were_given() -> None:
     text = "SELECT %b::uuid, %b::text, %b::bytea, %b::integer, %b::text, %b::boolean, %b::float8"
     assert list(prepared(text, given)) == given
     assert [list(row) for row in together(Statement(text, given), ONE)] == [given, [1]]
+    assert prepared_rows("SELECT generate_series(1, %b::integer)", [3]) == [(1,), (2,), (3,)]
+    assert prepared_rows("SELECT 1 WHERE false", []) == []
 
 
 @pytest.mark.django_db
