@@ -15,6 +15,10 @@ RESULTS = Path(__file__).parent / "results" / "latest.json"
 RATIOS = {
     "pure_step_vs_langgraph_sync": ("pure_step.steps_per_s", "langgraph_sync.steps_per_s"),
     "pure_step_vs_dbos": ("pure_step.steps_per_s", "dbos.steps_per_s"),
+    "pure_step_alone_vs_langgraph_sync": (
+        "pure_step_alone.steps_per_s",
+        "langgraph_sync.steps_per_s",
+    ),
     "effect_step_vs_langgraph_sync": ("effect_step.steps_per_s", "langgraph_sync.steps_per_s"),
     "effect_step_vs_dbos": ("effect_step.steps_per_s", "dbos.steps_per_s"),
     "propose_vs_bare_insert": ("propose.requests_per_s", "bare_insert.requests_per_s"),

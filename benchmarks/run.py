@@ -129,7 +129,13 @@ Part = Callable[[Bench], dict[str, float]]
 # What each part measures, by what stands before the dot in the figures' names.
 PARTS: dict[Part, tuple[str, ...]] = {
     langgraph: ("langgraph_sync",),
-    steps: ("pure_step", "pure_step_proposal", "effect_step", "effect_step_proposal"),
+    steps: (
+        "pure_step",
+        "pure_step_alone",
+        "pure_step_proposal",
+        "effect_step",
+        "effect_step_proposal",
+    ),
     dbos: ("dbos",),
     requests: ("bare_insert", "propose", "decide"),
     growth: ("growth", "load_to_resume"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -42,12 +42,16 @@ HARD_LIMIT_SECONDS = 240.0  # when Celery ends the process (settings.CELERY_TASK
 LEASE_MARGIN_SECONDS = 2.0  # what a lease is longer than its call's timeout (interrupts_advance)
 MARGIN_SECONDS = 5.0  # for recording, within the hard limit
 RECORD_SECONDS, RECORD_PAUSE_SECONDS = 60.0, 0.5  # a database that is gone may be back by then
+# Reads that are recorded in one commit: so many, begun within so long, each as quick as that.
+READS_TOGETHER, READS_SECONDS, QUICK_SECONDS = 16, 0.005, 0.002
+MOST_TOOLS_REMEMBERED = 10_000
 FORGED = "A step was to start that the run's journal does not authorise."
 DAMAGED = "The stored call is not the one that was authorised; it was not sent."
 WITHDRAWN = "The read was withdrawn before it was made."
 HELD_UP = "The worker was held up until its lease was over; nothing was sent."
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+_quick: dict[UUID, bool] = {}  # by version of a tool: whether its last read here was quick
 
 
 def worker_name() -> str:
@@ -83,6 +87,12 @@ class _Finished:
 
     done: Done
     seen: Seen
+    took: float = 0.0  # seconds
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it is a read that may wait to be recorded with what comes after it."""
+        return self.done.is_quick_read and self.took < QUICK_SECONDS
 
     @property
     def is_plain(self) -> bool:
@@ -107,27 +117,25 @@ def work_run(run_id: UUID, epoch: int) -> int:
 
 
 def _work(turn: _Turn) -> int:
-    finished: _Finished | None = None
+    finished: list[_Finished] = []  # and not yet recorded; all but the last are quick reads
     calls = 0
     while True:
-        if finished is not None and not finished.is_plain:
-            _insist(turn, partial(_record_long, turn, finished))
-            finished = None
+        if finished and not finished[-1].is_plain:
+            finished = _record_with_what_was_before(turn, finished)
         attempt = None if turn.is_over else uuid7()
-        if finished is None:
-            at = _advance(turn, None, attempt)
-        else:
+        if finished:
             at = _insist(turn, partial(_advance, turn, finished, attempt))
-        if finished is not None and at.recorded == "long":
-            _insist(turn, partial(_record_long, turn, finished))
-            finished = None
+        else:
+            at = _advance(turn, finished, attempt)
+        if finished and at.recorded == "long":
+            finished = _record_long(turn, finished)
         elif attempt is not None and at.start is not None:
             if at.more:
                 turn.wake_another()
-            finished = _call(turn, at.start, attempt)
-            calls += 1
+            finished = _call_all(turn, at, attempt)
+            calls += max(1, len(finished))
         elif _made_ready(turn, at):
-            finished = None
+            finished = []
         else:
             _leave(turn, at, over=attempt is None)
             return calls
@@ -172,16 +180,42 @@ def _leave(turn: _Turn, at: Advanced, *, over: bool) -> None:
         looking.look(turn.run)  # sets when it is due
 
 
-def _advance(turn: _Turn, finished: _Finished | None, attempt: UUID | None) -> Advanced:
+def _advance(turn: _Turn, finished: Sequence[_Finished], attempt: UUID | None) -> Advanced:
+    quick = bool(finished) and finished[-1].is_quick
     return hot.advance(
         turn.tenant,
         turn.run,
         worker=turn.worker,
-        done=finished.done if finished else None,
+        done=[one.done for one in finished],
         attempt=attempt,
         epoch=turn.epoch,
         seconds_left=turn.seconds_left,
+        ahead=READS_TOGETHER - 1 if quick else 0,
     )
+
+
+def _call_all(turn: _Turn, at: Advanced, attempt: UUID) -> list[_Finished]:
+    """Make the call that is to be made, and the reads after it while all come back at once."""
+    finished: list[_Finished] = []
+    for start in (at.start, *at.ahead):
+        if start is None or (finished and not _may_go_on(turn, finished, start)):
+            break
+        one = _call(turn, start, uuid7() if finished else attempt)
+        if one is None:
+            break
+        finished.append(one)
+    return finished
+
+
+def _may_go_on(turn: _Turn, finished: Sequence[_Finished], start: Start) -> bool:
+    """Whether a read may be made before those that have come back are recorded.
+
+    Nobody is kept waiting for what came back: no longer than until a tool that was quick the last
+    time is slow. What costs something is recorded first, since its run may have no more to spend.
+    """
+    took = sum(one.took for one in finished)
+    known = _quick.get(start.tool_version, False)
+    return known and finished[-1].is_quick and took < READS_SECONDS and not turn.is_over
 
 
 def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished | None:
@@ -224,8 +258,20 @@ def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished | None:
         timeout=min(version.timeout_seconds, seconds),
     )
     effect = catalogue.effect(turn.tenant, version.pk, start.authority)
-    observed = cancelling.execute(effect, call, is_read=start.fence is None)
-    return _finished(turn, start, attempt, observed)
+    is_read = start.fence is None
+    began = time.monotonic()
+    observed = cancelling.execute(effect, call, is_read=is_read)
+    finished = _finished(turn, start, attempt, observed, took=time.monotonic() - began)
+    if is_read:
+        _remember(start.tool_version, is_quick=finished.is_quick)
+    return finished
+
+
+def _remember(version: UUID, *, is_quick: bool) -> None:
+    """Remember whether the last read of a tool was quick."""
+    if len(_quick) >= MOST_TOOLS_REMEMBERED:
+        _quick.clear()
+    _quick[version] = is_quick
 
 
 def _seconds_of_lease(start: Start, timeout: float) -> float:
@@ -273,7 +319,9 @@ def _arguments(turn: _Turn, start: Start) -> bytes | None:
         return None
 
 
-def _finished(turn: _Turn, start: Start, attempt: UUID, observed: Observed) -> _Finished:
+def _finished(
+    turn: _Turn, start: Start, attempt: UUID, observed: Observed, *, took: float = 0.0
+) -> _Finished:
     version = catalogue.version(turn.tenant, start.tool_version)
     seen = Seen.by_worker(observed, turn.worker, version)
     done = Done(
@@ -287,12 +335,30 @@ def _finished(turn: _Turn, start: Start, attempt: UUID, observed: Observed) -> _
         error=seen.error,
         sensitive=seen.sensitive,
     )
-    return _Finished(done, seen)
+    return _Finished(done, seen, took)
 
 
-def _record_long(turn: _Turn, finished: _Finished) -> None:
-    """Record by the long way, which has every state that a run and a step may be in."""
-    done, seen = finished.done, finished.seen
+def _record_with_what_was_before(turn: _Turn, finished: Sequence[_Finished]) -> list[_Finished]:
+    """Record what is not plain, and before it, together, the quick reads that came before it."""
+    *before, last = finished
+    if before:
+        at = _insist(turn, partial(_advance, turn, before, None))
+        if at.recorded == "long":
+            _record_long(turn, before)
+    return _record_long(turn, [last])
+
+
+def _record_long(turn: _Turn, finished: Sequence[_Finished]) -> list[_Finished]:
+    """Record by the long way, which has every state that a run and a step may be in.
+
+    Returns what is left to be recorded: nothing.
+    """
+    for one in finished:
+        _insist(turn, partial(_record_one, turn, one.done, one.seen))
+    return []
+
+
+def _record_one(turn: _Turn, done: Done, seen: Seen) -> None:
     if done.fence is None:
         attempts.record_read(turn.run, done.step, seen, SYSTEM, turn.worker)
     else:

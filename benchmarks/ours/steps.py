@@ -5,11 +5,13 @@ in this one process, in runs that go on, and every step is seen as succeeded aft
 """
 
 from collections.abc import Callable
+from unittest.mock import patch
 from uuid import UUID
 
 from benchmarks.figures import pace, report
 from benchmarks.ours.api import step_body
 from benchmarks.ours.inprocess import as_agent, counting
+from interrupts import worker
 from interrupts.models import Run, Step, StepStatus
 from interrupts.services.runs import start_run
 from interrupts.services.steps import propose
@@ -17,6 +19,7 @@ from interrupts.tasks import work_run
 
 STEPS, RUNS, COUNTED_RUNS = 100, 5, 1
 KINDS = {"pure_step": "bench.read", "effect_step": "bench.note"}
+ALONE = "pure_step_alone"  # the same with a commit for each, as where reads are slow or paid
 
 
 class NotDone(Exception):
@@ -92,6 +95,8 @@ def main() -> None:
     figures: dict[str, dict[str, object]] = {}
     for kind, tool in KINDS.items():
         figures |= measure(kind, tool)
+    with patch.object(worker, "READS_TOGETHER", 1):
+        figures[ALONE] = measure(ALONE, KINDS["pure_step"])[ALONE]
     report(figures)
 
 

@@ -187,7 +187,7 @@ def advance(house, run, attempt):
         house.agent.tenant_id,
         run,
         worker="w",
-        done=None,
+        done=(),
         attempt=attempt,
         epoch=Run.objects.get(pk=run).epoch,
         seconds_left=60,

@@ -107,6 +107,24 @@ def test_a_read_whose_worker_is_killed_is_read_again_and_suspends_nothing(house,
     assert not Interrupt.objects.exists()
 
 
+@pytest.mark.parametrize("die", ["during the call", "before the record"])
+def test_reads_made_together_are_read_again_and_recorded_once(house, workers, die):
+    house.tool("t", effect="read")
+    run = house.run()
+    steps = house.propose(run, *[("t", {"n": n}) for n in range(6)])
+    assert workers.work(run, die=die, at=4 if die == "during the call" else 2) is None
+    Run.objects.filter(pk=run.pk).update(reading_until=run.created_at)
+    house.look(run)
+    Step.objects.filter(run=run).update(due_at=None)
+    assert workers.work(run) >= 1
+    assert performed(workers)[0] == 0
+    assert set(performed(workers)) == set(range(6))
+    assert {fresh(step).status for step in steps} == {"succeeded"}
+    assert Receipt.objects.filter(run=run, outcome="succeeded").count() == 6
+    assert_history_holds(run)
+    assert_states_are_rebuilt(run)
+
+
 def test_each_of_a_parallel_group_is_found_by_its_own_lease(house, workers):
     house.tool("t")
     run = house.run()

@@ -123,10 +123,10 @@ def work(*, tenant: str, run: str, epoch: int, die: str, at: int, ledger: str) -
     advance = hot.advance
 
     def advanced(*args: Any, **more: Any) -> Any:
-        if more["done"] is not None:
+        if more["done"]:
             place("before the record")
         made = advance(*args, **more)
-        if more["done"] is not None:
+        if more["done"]:
             place("after the record")
         return made
 

@@ -270,6 +270,14 @@ GUARDS: tuple[Guard, ...] = (
         ),
     ),
     Guard(
+        "reads that are recorded together are still ready",
+        "3: what was settled or withdrawn meanwhile is not settled once more",
+        rewrite("interrupts_advance", ("AND o.status = 'ready' AND o.fence = 0;", ";")),
+        (
+            f"{ENGINE}/test_reads_together.py::test_where_one_is_not_ready_any_more_nothing_is_recorded[before]",
+        ),
+    ),
+    Guard(
         "one at a time",
         "3: what was held back waits for the parallel group that runs",
         rewrite("interrupts_advance", ("v_alone := NOT s.parallel", "v_alone := true")),
