@@ -137,7 +137,7 @@ def begin(place: Ground, steps: int) -> Course:
         place.tenant,
         run.pk,
         worker=WORKER,
-        done=None,
+        done=(),
         attempt=attempt,
         epoch=1,
         seconds_left=SECONDS_LEFT,

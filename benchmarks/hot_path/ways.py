@@ -236,7 +236,7 @@ def by_prepared_function(course: Course) -> None:
         course.ground.tenant,
         course.run,
         worker=WORKER,
-        done=course.outcome(),
+        done=[course.outcome()],
         attempt=attempt,
         epoch=1,
         seconds_left=SECONDS_LEFT,
