@@ -82,7 +82,7 @@ class Advanced(NamedTuple):
 
 
 _NOTHING = (None,) * 11
-_NO_READS = (None,) * 7
+NO_READS = (None,) * 7
 
 
 def advance(
@@ -103,7 +103,7 @@ def advance(
     """
     key = stream_key(run, current_key_id())
     record = _record(tenant, done[-1]) if done else _NOTHING
-    reads = _reads(tenant, done[:-1]) if len(done) > 1 else _NO_READS
+    reads = _reads(tenant, done[:-1]) if len(done) > 1 else NO_READS
     parameters = [tenant, run, *key, worker, *record, attempt, epoch, seconds_left, *reads, ahead]
     asked_at = time.monotonic()
     row = prepared(ADVANCE, parameters)

@@ -5,9 +5,16 @@ from collections.abc import Iterator
 import pytest
 from django.db import connections
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 
 from tests.database import superuser
+
+# How long an example takes to make or to try says something of the machine, and of nothing else.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 KEPT_BY_FLUSH = ("django_migrations", "django_content_type", "auth_permission")
 """Filled by the migrations and by nothing else, so a test leaves them as they were."""

@@ -12,7 +12,7 @@ from benchmarks.hot_path.ground import SECONDS_LEFT, WORKER, Course
 from benchmarks.hot_path.statement import statement
 from config.keys import current_key_id, keyed_digest, stream_key
 from interrupts import hot
-from interrupts.hot import ADVANCE
+from interrupts.hot import ADVANCE, NO_READS
 from interrupts.models import Attempt, Content, Receipt, Run, Source, Step, StepStatus
 from tenants.authority import hold_authority
 from tenants.clock import database_now
@@ -188,7 +188,7 @@ def function_parameters(course: Course, attempt: Any) -> list[Any]:
         *("receipt", "outcome", "result", "body", "cipher", "external_id", "cost", "error"),
         *("next", "epoch", "seconds_left"),
     )
-    return [given[name] for name in order]
+    return [*(given[name] for name in order), *NO_READS, 0]
 
 
 def by_statement(course: Course) -> None:

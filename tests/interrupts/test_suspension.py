@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from uuid import UUID
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interrupts.models import OPEN_STEPS, Effect, StepStatus, Suspension
@@ -21,8 +21,6 @@ facts = st.builds(
     undo_wanted=st.booleans(),
 )
 steps = st.lists(facts, max_size=12)
-# A machine that is busy with other tests is no fault of the function.
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def told_again(rows: list[StepFacts]) -> Counts:
@@ -55,13 +53,11 @@ def told_again(rows: list[StepFacts]) -> Counts:
     )
 
 
-@unhurried
 @given(steps)
 def test_it_counts_what_the_definition_says(rows):
     assert count(rows) == told_again(rows)
 
 
-@unhurried
 @given(steps, st.randoms())
 def test_the_order_of_the_steps_is_nothing_to_it(rows, random):
     shuffled = list(rows)
@@ -69,7 +65,6 @@ def test_the_order_of_the_steps_is_nothing_to_it(rows, random):
     assert count(shuffled) == count(rows)
 
 
-@unhurried
 @given(steps)
 def test_the_first_that_applies_is_shown(rows):
     counts = count(rows)
@@ -82,14 +77,12 @@ def test_the_first_that_applies_is_shown(rows):
     assert counts.suspension == next(name for number, name in order if number)
 
 
-@unhurried
 @given(steps, st.sampled_from(GROUPS), st.booleans())
 def test_a_read_and_a_persons_answer_make_nothing_partly_done(rows, group, read):
     done = StepFacts(group, "succeeded", "read" if read else "irreversible", 1 if read else 0)
     assert count([*rows, done]) == count(rows)
 
 
-@unhurried
 @given(steps)
 def test_safe_means_that_nothing_is_open_beside_what_was_done(rows):
     if count(rows).suspension != Suspension.SAFELY_SUSPENDED:
@@ -100,7 +93,6 @@ def test_safe_means_that_nothing_is_open_beside_what_was_done(rows):
             assert not any(other.status in OPEN_STEPS for other in rows if other.group == row.group)
 
 
-@unhurried
 @given(steps, steps)
 def test_groups_are_counted_apart(some, others):
     apart = [row._replace(group=UUID(int=row.group.int + 100)) for row in others]
