@@ -128,5 +128,10 @@ def has_decision(gate_id: UUID, decision_id: UUID) -> bool:
 
 def policy_in_force() -> PolicyVersion | None:
     """Return the policy in force; None where none was published."""
+    return published_policies().order_by("-number").first()
+
+
+def published_policies() -> QuerySet[PolicyVersion]:
+    """Return the published versions with who published them."""
     published = PolicyVersion.objects.filter(status=PolicyStatus.PUBLISHED)
-    return published.select_related("published_by").order_by("-number").first()
+    return published.select_related("published_by")

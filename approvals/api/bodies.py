@@ -6,8 +6,9 @@ from typing import Final
 
 from approvals.cases import MAX_HOLD_SECONDS
 from approvals.models import Verdict
+from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
 from interrupts.api.bodies import SHARE, one_of
-from tenants.api.body import ANY, FREE, members, text
+from tenants.api.body import ANY, FREE, ID, INSTANT, members, text
 
 MAX_REASON: Final = 10_000
 MAX_CONFIRMATION: Final = 2_000
@@ -46,5 +47,19 @@ CHECK: Final = members(
         "risk_score": SHARE,
         "milestone": text(200),
         "workflow": text(200),
+    },
+)
+
+SIMULATE: Final = members(
+    {"policy": {**FREE, "description": "A policy as the tenant file has it."}},
+    {
+        "since": {**INSTANT, "description": "Try it on steps proposed since; 30 days ago."},
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_STEPS,
+            "default": USUAL_STEPS,
+        },
+        "after": {**ID, "description": "Where to go on: `next` of the answer before."},
     },
 )

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+from uuid import UUID
+
 from approvals import selectors
 from approvals.api import bodies, rendering, shapes
 from approvals.services.checks import check_policy
+from approvals.services.simulation import USUAL_STEPS, simulate, why
 from tenants.api.answers import answer
+from tenants.api.body import ID
+from tenants.api.checks import Schema, read_instant
 from tenants.api.operation import operation
+from tenants.api.pagination import CURSOR_QUERY, page, page_schema
 from tenants.api.view import ApiCall, TenantView
+from tenants.errors import InvalidQuery
 from tenants.idempotency import Answer
+from tenants.models import Role
+
+OPERATORS: Final = (Role.OPERATOR, Role.ADMIN)
+WHY_QUERY: Final[dict[str, Schema]] = {"step": {**ID, "description": "Which step; needed."}}
 
 
 class CurrentPolicyView(TenantView):
@@ -43,3 +55,63 @@ class CheckPolicyView(TenantView):
                 "policy_version": number,
             }
         )
+
+
+class PoliciesView(TenantView):
+    @operation(
+        "List the policy's published versions",
+        description="Oldest first, each with who published it, when and why.",
+        who="people",
+        query=CURSOR_QUERY,
+        answers={200: page_schema(shapes.POLICY)},
+        refusals={"people-only": 403, "invalid-query": 422},
+    )
+    def get(self, call: ApiCall) -> Answer:
+        return page(
+            call.request, selectors.published_policies(), rendering.policy_versions, by="number"
+        )
+
+
+class SimulatePolicyView(TenantView):
+    @operation(
+        "Try a policy on recorded steps",
+        description="What it would have said of them, newest first, against what was decided."
+        " Nothing is recorded and nothing is decided again. Where `next` is not null there are"
+        " more: send it as `after`.",
+        who="people",
+        roles=OPERATORS,
+        changes=False,
+        body=bodies.SIMULATE,
+        answers={200: shapes.SIMULATED},
+        refusals={"people-only": 403},
+    )
+    def post(self, call: ApiCall) -> Answer:
+        body = call.body
+        made = simulate(
+            body["policy"],
+            since=read_instant(body["since"]) if "since" in body else None,
+            limit=body.get("limit", USUAL_STEPS),
+            after=UUID(body["after"]) if "after" in body else None,
+        )
+        return answer(rendering.simulated(made))
+
+
+class WhyView(TenantView):
+    @operation(
+        "Ask why a step was allowed, asked about or denied",
+        description="Each rule of the version that judged it: whether it counts, and why or why"
+        " not; and what the policy in force says of the same call now.",
+        who="people",
+        query=WHY_QUERY,
+        answers={200: shapes.EXPLAINED},
+        refusals={"people-only": 403, "invalid-query": 422},
+    )
+    def get(self, call: ApiCall) -> Answer:
+        return answer(rendering.explained(why(_step(call))))
+
+
+def _step(call: ApiCall) -> UUID:
+    try:
+        return UUID(call.query.get("step", ""))
+    except ValueError:
+        raise InvalidQuery.at("/step", "The id of a step stands here.") from None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
+from approvals.services.simulation import EXAMPLES, Explained, Simulated
 from approvals.shown import GateShown
 from interrupts.templates import mask
 from tenants.api.answers import instant
@@ -107,4 +110,66 @@ def policy(row: PolicyVersion | None) -> Shown:
         "why": row.why or None,
         "published_at": instant(row.published_at),
         "published_by": row.published_by.username if row.published_by else None,
+    }
+
+
+def policy_versions(rows: Sequence[PolicyVersion]) -> list[Shown]:
+    return [policy(row) for row in rows]
+
+
+def simulated(made: Simulated) -> Shown:
+    """Show what a draft would have said of recorded steps."""
+    return {
+        "summary": {
+            "steps": len(made.tried),
+            "changed": len(made.changed),
+            "unjudged": made.unjudged,
+            "erased": made.erased,
+            "by_rule": {
+                rule: {"steps": steps, "changed": changed}
+                for rule, (steps, changed) in made.by_rule().items()
+            },
+            "changes": [
+                {
+                    "decided": decided,
+                    "simulated": verdict,
+                    "rule": rule,
+                    "steps": len(tried),
+                    "examples": [one.step.pk for one in tried[:EXAMPLES]],
+                }
+                for (decided, verdict, rule), tried in made.changes().items()
+            ],
+        },
+        "results": [
+            {
+                "step": one.step.pk,
+                "tool": one.step.tool_name,
+                "decided": one.decided,
+                "simulated": one.verdict.verdict,
+                "rule": one.verdict.rule,
+                "changed": one.changed,
+            }
+            for one in made.tried
+        ],
+        "next": made.after,
+    }
+
+
+def explained(found: Explained) -> Shown:
+    """Show what each rule said of a step."""
+    verdict, now = found.verdict, found.now
+    return {
+        "step": found.step.pk,
+        "policy_version": found.policy_version,
+        "decided": found.decided,
+        "verdict": verdict.verdict if verdict else None,
+        "rule": verdict.rule if verdict else None,
+        "reason": verdict.reason if verdict else None,
+        "rules": None if found.rules is None else [asdict(one) for one in found.rules],
+        "now": now
+        and {
+            "policy_version": found.version_now,
+            "verdict": now.verdict,
+            "rule": now.rule,
+        },
     }

@@ -157,3 +157,56 @@ CHECKED: Final = component(
         policy_version=INTEGER,
     ),
 )
+
+VERDICT: Final = one_of("allow", "approve", "deny")
+SIMULATED: Final = component(
+    "PolicySimulation",
+    shown(
+        summary=shown(
+            steps=INTEGER,
+            changed=INTEGER,
+            unjudged={**INTEGER, "description": "Steps of which policy was never asked."},
+            erased={**INTEGER, "description": "Steps whose arguments are gone."},
+            by_rule={
+                "type": "object",
+                "additionalProperties": shown(steps=INTEGER, changed=INTEGER),
+            },
+            changes=listed(
+                shown(
+                    decided=VERDICT,
+                    simulated=VERDICT,
+                    rule=TEXT,
+                    steps=INTEGER,
+                    examples=listed(ID),
+                )
+            ),
+        ),
+        results=listed(
+            shown(step=ID, tool=TEXT, decided=VERDICT, simulated=VERDICT, rule=TEXT, changed=FLAG)
+        ),
+        next=ID_OR_NONE,
+    ),
+)
+EXPLAINED: Final = component(
+    "PolicyExplanation",
+    shown(
+        step=ID,
+        policy_version=INTEGER,
+        decided=or_none(VERDICT),
+        verdict=or_none(VERDICT),
+        rule=TEXT_OR_NONE,
+        reason=TEXT_OR_NONE,
+        rules=or_none(
+            listed(
+                shown(
+                    rule=TEXT,
+                    trigger=one_of("action", "risk", "confidence", "milestone"),
+                    then=VERDICT,
+                    counts=FLAG,
+                    explanation=TEXT,
+                )
+            )
+        ),
+        now=or_none(shown(policy_version=INTEGER, verdict=VERDICT, rule=TEXT)),
+    ),
+)

@@ -14,4 +14,7 @@ urlpatterns = [
     path("gates/<id:pk>/decisions/<id:decision>", gates.DecisionView.as_view()),
     path("policies/current", policies.CurrentPolicyView.as_view()),
     path("policies/check", policies.CheckPolicyView.as_view()),
+    path("policies/simulate", policies.SimulatePolicyView.as_view()),
+    path("policies/why", policies.WhyView.as_view()),
+    path("policies", policies.PoliciesView.as_view()),
 ]

@@ -1,5 +1,6 @@
 """The policy of a tenant as pure functions: is it valid, and what does it say of one call."""
 
+from approvals.policy.explaining import RuleSaid, explain
 from approvals.policy.judging import (
     DEFAULT,
     NOBODY,
@@ -14,8 +15,10 @@ __all__ = [
     "DEFAULT",
     "NOBODY",
     "CompiledPolicy",
+    "RuleSaid",
     "Subject",
     "Verdict",
     "compile_policy",
+    "explain",
     "validate_policy",
 ]

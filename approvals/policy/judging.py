@@ -77,7 +77,7 @@ class Rule:
 
         A condition without an answer makes a rule match that allows nothing.
         """
-        if not self._is_triggered(subject):
+        if not self.is_triggered(subject):
             return None
         if self.condition is None:
             return self._words(subject)
@@ -91,7 +91,8 @@ class Rule:
             return f"{self._words(subject)} {told}"
         return f"{self._words(subject)} Its condition holds: {self.condition.source}"
 
-    def _is_triggered(self, subject: Subject) -> bool:
+    def is_triggered(self, subject: Subject) -> bool:
+        """Whether what the rule looks at, its condition aside, is so of the call."""
         if self.trigger == "risk":
             return subject.risk_score is not None and subject.risk_score >= self.at_least
         if self.trigger == "confidence":
@@ -158,13 +159,18 @@ class CompiledPolicy:
         return found
 
 
-def _judge(applicable: _Applicable, subject: Subject) -> Verdict:
-    facts = Facts(
+def facts_of(subject: Subject) -> Facts:
+    """Return what conditions may ask about the call."""
+    return Facts(
         arguments=subject.arguments,
         tool={"name": subject.tool, "effect": subject.effect, "risk": subject.risk},
         agent={"name": subject.agent},
         run={"workflow": subject.workflow},
     )
+
+
+def _judge(applicable: _Applicable, subject: Subject) -> Verdict:
+    facts = facts_of(subject)
     if matched := _matching(applicable.deny, subject, facts):
         return _denied(matched)
     if matched := _matching(applicable.approve, subject, facts):

@@ -411,7 +411,10 @@ def test_every_path_of_gates_is_published(house):
         ("/api/v1/gates/{id}/decisions", "post"),
         ("/api/v1/gates/{id}/decisions/{decision}", "delete"),
         ("/api/v1/policies/current", "get"),
+        ("/api/v1/policies", "get"),
         ("/api/v1/policies/check", "post"),
+        ("/api/v1/policies/simulate", "post"),
+        ("/api/v1/policies/why", "get"),
     }
 
 
