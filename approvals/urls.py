@@ -6,11 +6,13 @@ from approvals.views.decision import AnswerView, DecisionView, EditView
 from approvals.views.lists import DecidedView, InboxView
 from approvals.views.notices import NoticesView, UndecidableView
 from approvals.views.record import RecordView, SeenView, WithdrawView
+from approvals.views.why import WhyView
 
 urlpatterns = [
     path("inbox", InboxView.as_view(), name="inbox"),
     path("decided", DecidedView.as_view(), name="decided"),
     path("notices", NoticesView.as_view(), name="notices"),
+    path("steps/<id:pk>/why", WhyView.as_view(), name="why"),
     path("undecidable", UndecidableView.as_view(), name="undecidable"),
     path("decisions/<id:pk>", DecisionView.as_view(), name="decision"),
     path("decisions/<id:pk>/record", RecordView.as_view(), name="record"),

@@ -14,6 +14,7 @@ from approvals.models import PolicyStatus, PolicyVersion
 from approvals.policy import validate_policy
 from approvals.selectors import policy_in_force
 from approvals.services.policies import discard_draft, publish_draft, save_draft
+from approvals.services.simulation import Simulated, simulate
 from config.errors import InvalidBody, Problem, VersionMismatch
 from config.jsontext import parse
 from tenants.admin.base import ConfigAdmin, ServiceForm
@@ -121,6 +122,7 @@ class PolicyVersionAdmin(ConfigAdmin):
                 "kept": {"seen": draft.digest, "instead_of": number},
                 "compared": f"Against version {number}" if number else "Against no policy at all",
                 "lines": _difference(in_force, draft),
+                "tried": _tried(draft),
             },
         )
 
@@ -134,6 +136,14 @@ class PolicyVersionAdmin(ConfigAdmin):
             do=lambda draft, standing: discard_draft(standing.actor, draft.pk),
             onward="../../",
         )
+
+
+def _tried(draft: PolicyVersion) -> Simulated | None:
+    """Try the draft on what was recorded lately; None: it could not be published any more."""
+    try:
+        return simulate(draft.document)
+    except InvalidBody:
+        return None
 
 
 def _pretty(document: Any) -> str:

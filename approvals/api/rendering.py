@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
-from approvals.services.simulation import EXAMPLES, Explained, Simulated
+from approvals.services.simulation import Explained, Simulated
 from approvals.shown import GateShown
 from interrupts.templates import mask
 from tenants.api.answers import instant
@@ -131,13 +131,14 @@ def simulated(made: Simulated) -> Shown:
             },
             "changes": [
                 {
-                    "decided": decided,
-                    "simulated": verdict,
-                    "rule": rule,
-                    "steps": len(tried),
-                    "examples": [one.step.pk for one in tried[:EXAMPLES]],
+                    "decided": one.decided,
+                    "simulated": one.simulated,
+                    "rule": one.rule,
+                    "looser": one.looser,
+                    "steps": one.steps,
+                    "examples": [each.step.pk for each in one.examples],
                 }
-                for (decided, verdict, rule), tried in made.changes().items()
+                for one in made.changes()
             ],
         },
         "results": [

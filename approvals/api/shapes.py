@@ -176,6 +176,7 @@ SIMULATED: Final = component(
                     decided=VERDICT,
                     simulated=VERDICT,
                     rule=TEXT,
+                    looser={**FLAG, "description": "It would let through what was held."},
                     steps=INTEGER,
                     examples=listed(ID),
                 )

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from approvals import judging
@@ -48,6 +48,24 @@ class Tried:
         return self.decided != self.verdict.verdict
 
 
+class Change(NamedTuple):
+    """Steps that one rule of a draft would have decided otherwise, in one way; some as examples."""
+
+    decided: Kind
+    simulated: Kind
+    rule: str
+    steps: int
+    examples: Sequence[Tried]
+
+    @property
+    def looser(self) -> bool:
+        """Whether the draft would have let through what was held or stopped."""
+        return _STRICTNESS.index(self.simulated) < _STRICTNESS.index(self.decided)
+
+
+_STRICTNESS: Final = ("allow", "approve", "deny")
+
+
 @dataclass(slots=True)
 class Simulated:
     """The steps that were tried, newest first, and where to go on; None: there are no more.
@@ -71,12 +89,13 @@ class Simulated:
         changed = Counter(one.verdict.rule for one in self.changed)
         return {rule: (steps[rule], changed[rule]) for rule in sorted(steps)}
 
-    def changes(self) -> dict[tuple[Kind, Kind, str], list[Tried]]:
-        """Return the changed steps by what was decided, what would be, and the rule that would."""
+    def changes(self) -> list[Change]:
+        """Return the changed steps by verdict before and after and by rule, the looser first."""
         found: dict[tuple[Kind, Kind, str], list[Tried]] = defaultdict(list)
         for one in self.changed:
             found[one.decided, one.verdict.verdict, one.verdict.rule].append(one)
-        return dict(sorted(found.items(), key=lambda each: -len(each[1])))
+        made = [Change(*key, len(steps), steps[:EXAMPLES]) for key, steps in found.items()]
+        return sorted(made, key=lambda one: (not one.looser, -one.steps, one.rule))
 
 
 def simulate(

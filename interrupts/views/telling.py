@@ -81,6 +81,7 @@ class Words:
     run: str = ""
     saw: str = ""  # the digest of what a decider saw
     decision: str = ""
+    judged: bool = False  # policy spoke, and can say why
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +208,18 @@ def _authorized(said: Said) -> Words:
         what="may run",
         detail=f"{by[:1].upper()}{by[1:]}, rule \u201c{said.text('rule')}\u201d{under}.",
         gate=said.text("gate"),
+        judged=said.text("by") == "policy",
     )
 
 
 def _denied(said: Said) -> Words:
-    return Words(icon="x", css="bad", what="denied by the policy", quoted=said.text("reason"))
+    return Words(
+        icon="x",
+        css="bad",
+        what="denied by the policy",
+        quoted=said.text("reason"),
+        judged=True,
+    )
 
 
 _SETTLED: Final[Mapping[str, tuple[str, str, str]]] = {

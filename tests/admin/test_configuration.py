@@ -14,7 +14,7 @@ from django.test import Client
 from approvals.models import Assignment, PolicyVersion
 from approvals.services.grants import held_by, set_grants
 from config.keys import secret_hash
-from interrupts.models import Freeze, Tool, ToolVersion
+from interrupts.models import Freeze, Step, Tool, ToolVersion
 from tenants.errors import OwnAuthority
 from tenants.journal import SYSTEM, Actor
 from tenants.models import (
@@ -295,6 +295,35 @@ def test_a_draft_is_checked_published_and_stays(acme: Place) -> None:
         answer = browser.post(f"{url}/{path}/", {**add, **seen})
         assert answer.status_code in {403, 404, 422}, path
     assert head(acme) == before
+
+
+@pytest.mark.parametrize("then", ["deny", "allow"])
+def test_before_a_draft_is_published_it_is_tried_on_what_was_recorded(
+    lived: House, then: str
+) -> None:
+    browser = signed_in(User.objects.get(username="ada"), lived.tenant.pk)
+    rule = {"name": "all", "trigger": "action", "tools": ["*"], "then": then}
+    rule |= {"reason": "no"} if then == "deny" else {}
+    with tenant_scope(lived.tenant.pk):
+        draft = PolicyVersion.objects.get(status="draft")
+        steps = list(Step.objects.values_list("pk", flat=True))
+    url = f"/admin/approvals/policyversion/{draft.pk}"
+    changed = {"document": json.dumps({"rules": [rule]}), "why": "all"}
+    assert browser.post(f"{url}/change/", changed).status_code == 302
+    before = lived_head(lived)
+
+    page = browser.get(f"{url}/publish/").content.decode()
+
+    assert f"Tried on the latest {len(steps)} steps" in page
+    assert f"decided <b>{len(steps)}</b> of them otherwise" in page
+    assert all(f'href="/steps/{step}/why"' in page for step in steps)
+    assert ("(looser)" in page) is (then == "allow")
+    assert lived_head(lived) == before
+
+
+def lived_head(lived: House) -> tuple[int, int]:
+    with tenant_scope(lived.tenant.pk):
+        return JournalEntry.objects.count(), PolicyVersion.objects.count()
 
 
 def test_a_draft_with_faults_is_not_kept_and_each_is_told_with_its_pointer(acme: Place) -> None:

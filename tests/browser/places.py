@@ -50,6 +50,7 @@ def places(desk: Desk) -> list[Place]:
         Place("run-waiting", f"/runs/{waits.run.id}"),
         Place("run-unknown", f"/runs/{lost.run.id}", "ada"),
         Place("run-done", f"/runs/{done.run.id}", "ada"),
+        Place("why", f"/steps/{large.step.id}/why"),
         Place("profile", "/profile"),
         Place("password", "/profile/password"),
         Place("notices", "/notices"),
