@@ -13,8 +13,10 @@ from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 from uuid import uuid4
+from weakref import WeakSet
 
 from celery import Celery
+from kombu import Connection
 from kombu.exceptions import (  # type: ignore[attr-defined]  # its stubs are older
     BatchPublishError,
     OperationalError,
@@ -25,6 +27,8 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 100
 # While the broker is away nothing is to pile up: what is beyond this is left to the sweep.
 MOST_WAITING = 1000
+# Connections over which the queue was declared: to say it with each message takes longer than to send.
+_declared: WeakSet[Connection] = WeakSet()
 
 
 class Hint(NamedTuple):
@@ -40,11 +44,20 @@ def send(app: Celery, hints: Sequence[Hint]) -> None:
     with app.producer_pool.acquire(block=True) as producer:
         away = producer.connection.connection_errors + producer.connection.channel_errors
         try:
+            _declare(app, producer)
             with producer.batch() if len(hints) > 1 else nullcontext():
                 for hint in hints:
                     _publish(app, producer, hint)
         except (*away, BatchPublishError) as fault:
             raise OperationalError(str(fault)) from fault
+
+
+def _declare(app: Celery, producer: Any) -> None:
+    """Have the queue be there: whoever sends first may be earlier than any worker."""
+    connection = producer.connection
+    if connection not in _declared:
+        producer.maybe_declare(app.amqp.default_queue)
+        _declared.add(connection)
 
 
 def _publish(app: Celery, producer: Any, hint: Hint) -> None:
@@ -61,7 +74,6 @@ def _publish(app: Celery, producer: Any, hint: Hint) -> None:
         message.body,
         headers=message.headers,
         routing_key=queue.name,
-        declare=[queue],
         serializer="json",
         **message.properties,
     )

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from kombu.exceptions import OperationalError
+from kombu.transport.virtual import Channel
 
 from config import sending
 from config.celery import Hints
@@ -93,6 +94,20 @@ def taken(app: Hints) -> Any:
     """Take the next message as a worker would; None where there is none."""
     with app.connection_for_read() as connection:
         return app.amqp.default_queue(connection.default_channel).get(no_ack=True)
+
+
+def test_the_queue_is_declared_with_the_first_hint_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, declared = hints("memory://"), []
+    declare = Channel.queue_declare
+
+    def counted(channel: Channel, queue: str | None = None, *args: Any, **more: Any) -> Any:
+        declared.append(queue)
+        return declare(channel, queue, *args, **more)
+
+    monkeypatch.setattr(Channel, "queue_declare", counted)
+    for number in range(3):
+        app.send_task("x.y", kwargs={"id": str(number)})
+    assert declared == [app.amqp.default_queue.name]
 
 
 def test_hints_from_a_thread_are_sent_in_order_and_together(
