@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 from uuid import uuid4
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from celery import Celery
 from kombu import Connection
@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 100
 # While the broker is away nothing is to pile up: what is beyond this is left to the sweep.
 MOST_WAITING = 1000
-# Connections over which the queue was declared: to say it with each message takes longer than to send.
-_declared: WeakSet[Connection] = WeakSet()
+# The queue that was declared over a connection: to say it with each message takes longer than to send.
+_declared: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
 
 
 class Hint(NamedTuple):
@@ -54,10 +54,10 @@ def send(app: Celery, hints: Sequence[Hint]) -> None:
 
 def _declare(app: Celery, producer: Any) -> None:
     """Have the queue be there: whoever sends first may be earlier than any worker."""
-    connection = producer.connection
-    if connection not in _declared:
-        producer.maybe_declare(app.amqp.default_queue)
-        _declared.add(connection)
+    connection, queue = producer.connection, app.amqp.default_queue
+    if _declared.get(connection) != queue.name:
+        producer.maybe_declare(queue)
+        _declared[connection] = queue.name
 
 
 def _publish(app: Celery, producer: Any, hint: Hint) -> None:
