@@ -14,6 +14,7 @@ from interrupts import catalogue
 from interrupts.authorizer import Judgement
 from interrupts.errors import UnknownTool
 from interrupts.models import Interrupt, Run, Step, ToolVersion
+from interrupts.transitions import holds
 from interrupts.work import Work
 from tenants.scope import current_tenant_id
 
@@ -72,10 +73,16 @@ class PolicyAuthorizer:
             transitions.close(work, gate, GateState(state), why)
 
     def expire_gate(self, work: Work, gate_id: UUID) -> tuple[bool, str]:
-        """Say whether the gate has expired by ``work.now`` and what its expiry does; mark it."""
+        """Say whether the gate has expired by ``work.now`` and what its expiry does; mark it.
+
+        One that others are asked about next has not: it goes on, and they are asked.
+        """
         gate = Gate.objects.get(pk=gate_id)
         then = gate.on_expiry or "reject"
         if gate.state not in OPEN_GATES or gate.expires_at is None or gate.expires_at > work.now:
+            return False, then
+        if then == "escalate" and gate.interrupt is not None:
+            _escalate(work, gate, gate.interrupt)
             return False, then
         owed.tell_of_expiry(gate, work.now)
         transitions.close(work, gate, GateState.EXPIRED, "nobody decided in time")
@@ -101,6 +108,12 @@ class PolicyAuthorizer:
         """Return the `host:port` pairs with private addresses that tools may call."""
         document = judging.policy(judging.number_now()).document
         return tuple(document.get("allowed_hosts") or ())
+
+
+def _escalate(work: Work, gate: Gate, interrupt: Interrupt) -> None:
+    transitions.escalate(work, gate)
+    holds.ask_otherwise(work, interrupt, expires_at=gate.expires_at, on_expiry=gate.on_expiry)
+    work.due(gate.expires_at)
 
 
 def _adopt_current(work: Work, step: Step, arguments: bytes) -> Judgement | None:
@@ -146,7 +159,7 @@ def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
     """Say whether the approvals given still make up what policy asks for, by people who may."""
     gate = Gate.objects.get(pk=str(step.authorized_gate))
     votes = [one for one in Decision.objects.filter(gate=gate) if selectors.is_vote(one)]
-    approvers = now.detail.get("approvers") or gate.approvers
+    approvers = transitions.approvers(gate, now) or gate.approvers
     refusals = deciders.refusals([one.user_id for one in votes], step.tool_id, work.run, approvers)
     lost = [user for user, refusal in refusals.items() if refusal is not None]
     if lost:

@@ -78,9 +78,8 @@ class Case:
 
     @property
     def approvers(self) -> list[str]:
-        if self.judged is not None and self.judged.verdict == "approve":
-            return list(self.judged.detail.get("approvers") or ())
-        return list(self.gate.approvers)
+        asks = self.judged is not None and self.judged.verdict == "approve"
+        return transitions.approvers(self.gate, self.judged if asks else None)
 
     @property
     def asked(self) -> Asked:

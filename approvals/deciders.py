@@ -106,7 +106,11 @@ _ASSIGN: Final = f"""
     CROSS JOIN LATERAL (VALUES
         ('{ASKED}', %(now)s::timestamptz, coalesce(wants.asked, true)),
         ('{REMINDER}', %(now)s::timestamptz
-            + (gate.expires_at - %(now)s::timestamptz) / 2, coalesce(wants.reminders, true))
+            + coalesce(
+                gate.expires_at - %(now)s::timestamptz
+                    - make_interval(secs => (gate.routing ->> 'warn_before')::float8),
+                (gate.expires_at - %(now)s::timestamptz) / 2),
+            coalesce(wants.reminders, true))
     ) told (kind, due_at, is_wanted)
     WHERE told.is_wanted AND told.due_at IS NOT NULL
     ON CONFLICT DO NOTHING"""  # noqa: S608 - names of ours
@@ -115,7 +119,8 @@ _ASSIGN: Final = f"""
 def assign(gates: Sequence[UUID], now: datetime) -> None:
     """Put the gates into the inbox of everybody who may decide them now; again adds nobody twice.
 
-    What they are told by e-mail, now and when half of the time has passed, is written with it.
+    What they are told by e-mail, now and when half of the time has passed, or as long before its
+    end as policy says, is written with it.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ASSIGN, {"gates": list(gates), "now": now})

@@ -125,8 +125,20 @@ def judgement(work: Work, verdict: Verdict, number: int) -> Judgement:
             "quorum": verdict.quorum,
             "stages": list(verdict.stages),
             "approvers": list(verdict.approvers),
+            "routing": _routing(verdict),
         },
     )
+
+
+def _routing(verdict: Verdict) -> dict[str, Any]:
+    """Return who is asked when, beyond the first, and how long an approval waits to take effect."""
+    said = {
+        "escalate_to": verdict.escalate_to,
+        "escalate_in": verdict.expires_in if verdict.escalate_to else None,
+        "warn_before": verdict.warn_before,
+        "cool_down": verdict.cool_down or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _reason(rule: str, triggers: list[dict[str, Any]]) -> Reason:

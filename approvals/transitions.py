@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -76,7 +76,15 @@ IMPRINT: Final = (
     "on_expiry",
     "opened_at",
 )
-REQUIRED: Final = ["rule", "triggers", "policy_version", "quorum", "stages", "approvers"]
+REQUIRED: Final = [
+    "rule",
+    "triggers",
+    "policy_version",
+    "quorum",
+    "stages",
+    "approvers",
+    "routing",
+]
 
 
 def move(gate: Gate, to: GateState) -> None:
@@ -162,12 +170,57 @@ def asked_about(gate: Gate, arguments: Any) -> Asked:
 def require(gate: Gate, judgement: Judgement) -> None:
     """Write on the gate what policy asks for; a larger quorum that was asked for stays."""
     detail = judgement.detail
+    if not is_escalated(gate, judgement):
+        gate.approvers = detail.get("approvers") or []
+        gate.routing = detail.get("routing") or {}
     gate.rule = judgement.rule
     gate.policy_version = judgement.policy_version
     gate.triggers = detail.get("triggers") or [_untold(judgement)]
     gate.stages = detail.get("stages") or []
-    gate.approvers = detail.get("approvers") or []
     gate.quorum = max(gate.quorum or 1, detail.get("quorum") or 1)
+
+
+def is_escalated(gate: Gate, judgement: Judgement) -> bool:
+    """Whether others are asked in the place of those that this judgement names, by its own word.
+
+    A policy that names others by now, or escalates otherwise, is a new question: they are asked.
+    """
+    routing, now = gate.routing, judgement.detail.get("routing") or {}
+    return (
+        "escalated_from" in routing
+        and routing["escalated_from"] == (judgement.detail.get("approvers") or [])
+        and routing.get("escalate_to") == now.get("escalate_to")
+    )
+
+
+def approvers(gate: Gate, judgement: Judgement | None) -> list[str]:
+    """Return the groups of one of which a decider must be, by what policy says now; none: all."""
+    if judgement is None or is_escalated(gate, judgement):
+        return list(gate.approvers)
+    return list(judgement.detail.get("approvers") or ())
+
+
+def escalate(work: Work, gate: Gate) -> None:
+    """Ask the next group in the place of those who did not answer in time, for as long again.
+
+    Nobody is asked after them: then it is rejected. Whoever is not among them has no say any more.
+    """
+    routing = dict(gate.routing)
+    routing["escalated_from"], to = list(gate.approvers), routing["escalate_to"]
+    gate.approvers, gate.routing = [to], routing
+    gate.expires_at = work.now + timedelta(seconds=routing["escalate_in"])
+    gate.on_expiry = "reject"
+    gate.save(update_fields=["approvers", "routing", "expires_at", "on_expiry"])
+    deciders.reassign([gate.pk], work.now)
+    work.note(
+        "gate.escalated",
+        gate=gate.pk,
+        step=gate.step_id,
+        to=to,
+        expires_at=gate.expires_at,
+        imprint=work.imprint(gate, IMPRINT),
+    )
+    check_decidable(work, gate)
 
 
 def _untold(judgement: Judgement) -> dict[str, str]:

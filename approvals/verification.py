@@ -112,6 +112,7 @@ _TAKES: Final[dict[str, Callable[[VotesTold, Said], None]]] = {
     "gate.opened": _opened,
     "gate.previewed": _vouched,
     "gate.updated": _vouched,
+    "gate.escalated": _vouched,
     "gate.decided": _decided,
     "gate.votes_ended": _votes_ended,
     "gate.decision_withdrawn": _taken_back,

@@ -70,6 +70,7 @@ DECISIONS: Final = (
     "gate.withdrawn",
     "gate.superseded",
     "gate.reopened",
+    "gate.escalated",
     "gate.undecidable",
     "gate.decidable",
     "interrupt.resolved",

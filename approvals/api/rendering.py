@@ -41,6 +41,9 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         "undecidable": row.undecidable_at is not None and row.state in OPEN_GATES,
         "allowed": _allowed(row, shown.given),
         "on_expiry": row.on_expiry,
+        "escalate_to": row.routing.get("escalate_to"),
+        "escalated": "escalated_from" in row.routing,
+        "cool_down": row.routing.get("cool_down", 0),
         "opened_at": instant(row.opened_at),
         "settled_at": instant(row.settled_at),
         "decisions": [_decision(one, shown, principal) for one in shown.decisions],
@@ -65,6 +68,10 @@ def _allowed(row: Gate, given: int) -> list[Shown]:
 
 def _approval(row: Gate, given: int) -> str:
     runs = f"{row.step.tool_name} runs once, with exactly what is shown."
+    if cool_down := row.routing.get("cool_down"):
+        runs = (
+            f"{runs} Not before {cool_down} seconds have passed; until then it can be taken back."
+        )
     if row.consequence:
         runs = f"{runs} {row.consequence}"
     missing = row.quorum - given

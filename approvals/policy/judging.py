@@ -32,7 +32,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the policy says; `quorum` and what follows it belong to `approve`.
+    """What the policy says; `quorum` and what follows it belong to `approve`. Times in seconds.
 
     `rule` is the one that decided, `triggers` are all of its kind that matched, by name.
     `approvers` are groups, of one of which a person must be; none: whoever may decide the tool.
@@ -47,6 +47,9 @@ class Verdict:
     approvers: tuple[str, ...] = ()
     expires_in: int | None = None
     on_expiry: str | None = None
+    escalate_to: str | None = None
+    warn_before: int | None = None
+    cool_down: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,9 @@ class Rule:
     approvers: tuple[str, ...]
     expires_in: int | None
     on_expiry: str | None
+    escalate_to: str | None
+    warn_before: int | None
+    cool_down: int
 
     @property
     def is_fixed(self) -> bool:
@@ -200,7 +206,12 @@ def _asked(matched: _Matched) -> Verdict:
     rules = [rule for rule, _ in matched]
     decided = min(rules, key=lambda rule: (-rule.quorum, _expiry(rule), rule.name))
     expires_in = min(map(_expiry, rules))
-    soonest = {rule.on_expiry for rule in rules if rule.expires_in == expires_in}
+    soonest = {
+        (rule.on_expiry, rule.escalate_to) for rule in rules if rule.expires_in == expires_in
+    }
+    on_expiry, escalate_to = _strictest_end(soonest)
+    warnings = [rule.warn_before for rule in rules if rule.warn_before is not None]
+    ends = expires_in != _NEVER
     return Verdict(
         "approve",
         decided.name,
@@ -208,8 +219,11 @@ def _asked(matched: _Matched) -> Verdict:
         triggers=_triggers(matched),
         quorum=decided.quorum,
         approvers=common_approvers(rules),
-        expires_in=None if expires_in == _NEVER else int(expires_in),
-        on_expiry=None if expires_in == _NEVER else _strictest_end(soonest),
+        expires_in=int(expires_in) if ends else None,
+        on_expiry=on_expiry if ends else None,
+        escalate_to=escalate_to if ends else None,
+        warn_before=max((warned for warned in warnings if warned < expires_in), default=None),
+        cool_down=max(rule.cool_down for rule in rules),
     )
 
 
@@ -220,8 +234,14 @@ def _expiry(rule: Rule) -> float:
     return _NEVER if rule.expires_in is None else rule.expires_in
 
 
-def _strictest_end(ends: set[str | None]) -> str:
-    return "cancel" if "cancel" in ends else "reject"
+def _strictest_end(ends: set[tuple[str | None, str | None]]) -> tuple[str, str | None]:
+    """Say what expiry does: cancel over reject over asking others, who must be the same ones."""
+    if any(then == "cancel" for then, _ in ends):
+        return "cancel", None
+    others = {to for then, to in ends if then == "escalate"}
+    if len(ends) == len(others) == 1:
+        return "escalate", others.pop()
+    return "reject", None
 
 
 def common_approvers(rules: Iterable[Rule]) -> tuple[str, ...]:
@@ -272,4 +292,7 @@ def parse_rule(rule: Mapping[str, Any]) -> Rule:
         approvers=tuple(rule.get("approvers", ())),
         expires_in=expires_in,
         on_expiry=None if expires_in is None else rule.get("on_expiry", "reject"),
+        escalate_to=rule.get("escalate_to"),
+        warn_before=rule.get("warn_before"),
+        cool_down=rule.get("cool_down", 0),
     )

@@ -29,9 +29,17 @@ _HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})", r
 _COST: Final = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
 _TRIGGERS: Final = ("action", "risk", "confidence", "milestone")
 _VERDICTS: Final = ("allow", "approve", "deny")
-_LATER: Final = ("stages", "escalate_to", "warn_before", "cool_down")
+_LATER: Final = ("stages",)
 _OF_TRIGGER: Final = {"risk": "at_least", "confidence": "below", "milestone": "milestones"}
-_OF_ASKING: Final = ("quorum", "approvers", "expires_in", "on_expiry")
+_OF_ASKING: Final = (
+    "quorum",
+    "approvers",
+    "expires_in",
+    "on_expiry",
+    "escalate_to",
+    "warn_before",
+    "cool_down",
+)
 _RULE_MEMBERS: Final = ("name", "trigger", "then", "tools", "condition", "reason")
 
 
@@ -204,12 +212,10 @@ def _seconds(value: Any) -> Iterator[Fault]:
 
 
 def _on_expiry(value: Any) -> Iterator[Fault]:
-    if value == "escalate":
-        yield "", "escalate is not supported yet."
-    elif value == "approve":
+    if value == "approve":
         yield "", "Nothing expires into approval."
-    elif value not in ("reject", "cancel"):
-        yield "", "on_expiry is one of reject, cancel."
+    elif value not in ("reject", "cancel", "escalate"):
+        yield "", "on_expiry is one of reject, cancel, escalate."
 
 
 _CHECKS: Final[Mapping[str, Check]] = {
@@ -223,28 +229,50 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "approvers": lambda names: _list(names, _short_text, "groups"),
     "expires_in": _seconds,
     "on_expiry": _on_expiry,
+    "escalate_to": _short_text,
+    "warn_before": _seconds,
+    "cool_down": _seconds,
 }
 
 
 def _expiry(rule: dict[str, Any]) -> Iterator[Fault]:
     if "on_expiry" in rule and "expires_in" not in rule:
         yield "/on_expiry", "on_expiry says what happens after expires_in, which is missing."
+    if (rule.get("on_expiry") == "escalate") != ("escalate_to" in rule):
+        missing = "on_expiry" if "escalate_to" in rule else "escalate_to"
+        yield pointer(missing), "on_expiry: escalate and escalate_to, a group, stand together."
+    warned, given = rule.get("warn_before"), rule.get("expires_in")
+    if isinstance(warned, int) and not (isinstance(given, int) and warned < given):
+        yield "/warn_before", "People are warned some time before expires_in is over."
 
 
 def _approvers(
     rule: dict[str, Any], groups: Mapping[str, Collection[str]] | None
 ) -> Iterator[Fault]:
-    approvers = rule.get("approvers")
-    if groups is None or not isinstance(approvers, list):
+    if groups is None:
         return
-    unknown = [index for index, name in enumerate(approvers) if _is_unknown(name, groups)]
-    yield from ((pointer("approvers", index), "There is no such group.") for index in unknown)
-    people = {
-        person for name in approvers if not _is_unknown(name, groups) for person in groups[name]
-    }
+    approvers = rule.get("approvers")
+    if isinstance(approvers, list):
+        places = [pointer("approvers", index) for index in range(len(approvers))]
+        yield from _groups_of("/approvers", places, approvers, rule, groups)
+    if isinstance(rule.get("escalate_to"), str):
+        yield from _groups_of("/escalate_to", ["/escalate_to"], [rule["escalate_to"]], rule, groups)
+
+
+def _groups_of(
+    place: str,
+    places: list[str],
+    names: list[Any],
+    rule: dict[str, Any],
+    groups: Mapping[str, Collection[str]],
+) -> Iterator[Fault]:
+    """Each group exists, and together they hold as many people as the quorum needs."""
+    unknown = [index for index, name in enumerate(names) if _is_unknown(name, groups)]
+    yield from ((places[index], "There is no such group.") for index in unknown)
+    people = {person for name in names if not _is_unknown(name, groups) for person in groups[name]}
     needed = rule.get("quorum", 1)
     if not unknown and _whole(needed, 1, MAX_QUORUM) and len(people) < needed:
-        yield "/approvers", f"These groups hold {len(people)} people, the quorum is {needed}."
+        yield place, f"These groups hold {len(people)} people, the quorum is {needed}."
 
 
 def _is_unknown(name: Any, groups: Mapping[str, Collection[str]]) -> bool:

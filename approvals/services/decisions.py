@@ -283,8 +283,9 @@ def _approve(case: Case, decision: Decision) -> None:
         if case.edited is not None:
             transitions.prepare_again(work, gate)
         return
-    if case.wanted.hold_seconds:
-        step.due_at = work.now + timedelta(seconds=case.wanted.hold_seconds)
+    held = max(case.wanted.hold_seconds or 0, gate.routing.get("cool_down", 0))
+    if held:
+        step.due_at = work.now + timedelta(seconds=held)
         work.due(step.due_at)
     transitions.settle(work, gate, GateState.APPROVED)
     steps.authorize(

@@ -276,6 +276,12 @@ def _time(moment: datetime, text: str) -> SafeString:
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), text)
 
 
+@register.filter
+def seconds(number: float) -> str:
+    """Show a length of time in the unit it is read in: ``90`` is ``1 min``."""
+    return _length(timedelta(seconds=number))
+
+
 def _length(length: timedelta) -> str:
     seconds = int(length.total_seconds())
     if seconds < 60:

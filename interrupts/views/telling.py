@@ -447,6 +447,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "step.unresolvable": _plain("unknown", "can\u2019t be found out, and stays unknown", "unknown"),
     "gate.opened": _asked,
     "gate.previewed": _previewed,
+    "gate.escalated": _gate("was not answered in time: others are asked", "clock"),
     "gate.updated": _gate("is judged anew by a newer policy"),
     "gate.decided": _decided,
     "gate.votes_ended": _gate("earlier approvals count no more", "undo"),

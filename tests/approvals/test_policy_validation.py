@@ -144,7 +144,7 @@ def test_what_is_not_declared_or_of_the_wrong_kind_is_refused_with_its_place(
         ({"expires_in": 366 * 86_400 + 1}, "/expires_in"),
         ({"on_expiry": "reject"}, "/on_expiry"),
         ({"expires_in": 60, "on_expiry": "approve"}, "/on_expiry"),
-        ({"expires_in": 60, "on_expiry": "escalate"}, "/on_expiry"),
+        ({"expires_in": 60, "on_expiry": "escalate"}, "/escalate_to"),
         ({"expires_in": 60, "on_expiry": None}, "/on_expiry"),
         ({"at_least": 0.5}, "/at_least"),
         ({"milestones": ["x"]}, "/milestones"),
@@ -161,9 +161,16 @@ def test_what_is_not_declared_or_of_the_wrong_kind_is_refused_with_its_place(
         ({"quroum": 2}, "/quroum"),
         ({"tool": "a"}, "/tool"),
         ({"stages": []}, "/stages"),
-        ({"escalate_to": "leads"}, "/escalate_to"),
+        ({"escalate_to": "leads"}, "/on_expiry"),
+        ({"expires_in": 60, "escalate_to": "leads"}, "/on_expiry"),
+        ({"expires_in": 60, "on_expiry": "cancel", "escalate_to": "leads"}, "/on_expiry"),
+        ({"expires_in": 60, "on_expiry": "escalate", "escalate_to": 7}, "/escalate_to"),
         ({"warn_before": 60}, "/warn_before"),
-        ({"cool_down": 60}, "/cool_down"),
+        ({"expires_in": 60, "warn_before": 60}, "/warn_before"),
+        ({"expires_in": 60, "warn_before": 0}, "/warn_before"),
+        ({"cool_down": 0}, "/cool_down"),
+        ({"cool_down": "60"}, "/cool_down"),
+        ({"then": "allow", "cool_down": 60}, "/cool_down"),
     ],
 )
 def test_a_rule_that_could_mean_something_else_is_refused_with_its_place(
@@ -172,7 +179,7 @@ def test_a_rule_that_could_mean_something_else_is_refused_with_its_place(
     assert [found for found, _ in faults_of(rule(**members))] == ["/rules/0" + place]
 
 
-@pytest.mark.parametrize("member", ["stages", "escalate_to", "warn_before", "cool_down"])
+@pytest.mark.parametrize("member", ["stages"])
 def test_what_is_not_built_yet_is_refused_and_not_ignored(member: str) -> None:
     assert faults_of(rule(**{member: 1})) == [
         (f"/rules/0/{member}", f"{member} is not supported yet.")

@@ -20,10 +20,9 @@ _EXPIRIES: Final = {
 }
 _EXPIRED: Final = {
     "cancel": "Its run was cancelled.",
-    "escalate": "Others are asked.",
 }
 _WAITS: Final = "A decision waits for you."
-_STILL: Final = "Half of the time to decide this has passed, and it still waits."
+_STILL: Final = "A decision still waits for you, and its time is running out."
 _NOBODY: Final = (
     "Nobody may decide this: who could asked for it, answers for its agent, or"
     " has left. Give somebody the authority, or cancel the run. As an admin you decide nothing"
