@@ -14,4 +14,6 @@ urlpatterns = [
     path("gates/<id:pk>/decisions/<id:decision>", gates.DecisionView.as_view()),
     path("policies/current", policies.CurrentPolicyView.as_view()),
     path("policies/check", policies.CheckPolicyView.as_view()),
+    path("policies/calibration", policies.CalibrationView.as_view()),
+    path("policies/overgating", policies.OvergatingView.as_view()),
 ]
