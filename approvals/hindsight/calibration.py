@@ -13,7 +13,9 @@ BANDS: Final = 10
 _BY_BAND: Final = f"""
 SELECT looked.found, banded.* FROM (SELECT count(*) AS found FROM looked_at) looked
 LEFT JOIN (
-    SELECT said.what, least(floor(said.value * {BANDS}), {BANDS - 1})::integer AS band,
+    SELECT said.what,
+        CASE WHEN said.value IS NOT NULL
+            THEN least(floor(said.value * {BANDS}), {BANDS - 1})::integer END AS band,
         avg(said.value)::float8, {COUNTED}
     FROM judged
     CROSS JOIN LATERAL (VALUES ('risk_score', risk_score), ('confidence', confidence))

@@ -34,6 +34,7 @@ _OF_THE_WORKFLOW: Final = """
     ) r"""
 # A gate that another took the place of is told of by the other. An approval that was taken back
 # and not given again was an approval, and was undone; that it had been enough says the interrupt.
+# Edited is what was approved with arguments that an edit put there, whoever's, in whichever gate.
 _JUDGED: Final = """
 WITH looked_at AS MATERIALIZED (
     SELECT o.id, o.run_id, o.step_id, o.state, o.arguments, o.triggers, o.policy_version,
@@ -59,7 +60,7 @@ WITH looked_at AS MATERIALIZED (
         extract(epoch FROM said.last_at - g.opened_at)::float8 AS seconds
     FROM (SELECT * FROM looked_at ORDER BY id DESC LIMIT %(most)s) g
     CROSS JOIN LATERAL (
-        SELECT t.proposal, t.status, t.digest <> t.proposed_digest AS differs
+        SELECT t.proposal, t.status
         FROM interrupts_step t WHERE t.id = g.step_id OFFSET 0
     ) s{of_workflow}
     CROSS JOIN LATERAL (
@@ -75,7 +76,8 @@ WITH looked_at AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT count(*) > 0 AS edited
         FROM approvals_gate e JOIN approvals_decision d ON d.gate_id = e.id
-        WHERE s.differs AND e.step_id = g.step_id AND d.edits = g.arguments
+        WHERE (g.state = 'approved' OR back.approved)
+            AND e.step_id = g.step_id AND d.edits = g.arguments
     ) changed
 )
 """
