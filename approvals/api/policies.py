@@ -6,7 +6,13 @@ from typing import Final
 
 from approvals import selectors
 from approvals.api import bodies, lookback, rendering, shapes
-from approvals.hindsight import LEAST_DECIDED, LOOKED_BACK, Window, calibration, overgating
+from approvals.hindsight import (
+    LEAST_DECIDED,
+    LOOKED_BACK,
+    Window,
+    read_calibration,
+    read_overgating,
+)
 from approvals.services.checks import check_policy
 from interrupts.api.runs import OPERATORS
 from tenants.api.answers import answer
@@ -95,7 +101,7 @@ class CalibrationView(TenantView):
             tool=plain(request, "tool"),
             workflow=plain(request, "workflow"),
         )
-        return answer(lookback.calibration(calibration(window)))
+        return answer(lookback.calibration(read_calibration(window)))
 
 
 class OvergatingView(TenantView):
@@ -113,4 +119,4 @@ class OvergatingView(TenantView):
     def get(self, call: ApiCall) -> Answer:
         least = integer(call.request, "minimum", least=1)
         window = Window(moment(call.request, "since") or database_now() - LOOKED_BACK)
-        return answer(lookback.overgating(overgating(window, least or LEAST_DECIDED)))
+        return answer(lookback.overgating(read_overgating(window, least or LEAST_DECIDED)))

@@ -1,8 +1,8 @@
 """What became of the gates that people were asked about: read for people, and acted on by nobody."""
 
-from approvals.hindsight.calibration import Band, Calibration, calibration
+from approvals.hindsight.calibration import Band, Calibration, read_calibration
 from approvals.hindsight.gates import LOOKED_BACK, Counts, Window
-from approvals.hindsight.overgating import LEAST_DECIDED, Overgating, RuleAsked, overgating
+from approvals.hindsight.overgating import LEAST_DECIDED, Overgating, RuleAsked, read_overgating
 from approvals.hindsight.proportions import Proportion, wilson
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "Proportion",
     "RuleAsked",
     "Window",
-    "calibration",
-    "overgating",
+    "read_calibration",
+    "read_overgating",
     "wilson",
 ]

@@ -10,7 +10,7 @@ from approvals.hindsight.gates import COUNTED, Counts, Window, ask
 from approvals.hindsight.proportions import Proportion, wilson
 
 BANDS: Final = 10
-_BY_BAND: Final = f"""
+BY_BAND: Final = f"""
 SELECT looked.found, banded.* FROM (SELECT count(*) AS found FROM looked_at) looked
 LEFT JOIN (
     SELECT said.what,
@@ -80,9 +80,9 @@ class Calibration:
         return sum(gap * weight for gap, weight in gaps) / among if among else None
 
 
-def calibration(window: Window) -> Calibration:
+def read_calibration(window: Window) -> Calibration:
     """Return how people decided, by band; one statement, of a bounded number of gates."""
-    considered, more, rows = ask(window, _BY_BAND)
+    considered, more, rows = ask(window, BY_BAND)
     found = {(what, band): (stated, Counts(*counts)) for what, band, stated, *counts in rows}
 
     def bands(what: str) -> list[Band]:

@@ -14,7 +14,7 @@ from approvals.policy import DEFAULT
 
 LEAST_DECIDED: Final = 20
 _VERSIONS_READ: Final = 20
-_BY_RULE: Final = f"""
+BY_RULE: Final = f"""
 SELECT looked.found, ruled.* FROM (SELECT count(*) AS found FROM looked_at) looked
 LEFT JOIN (
     SELECT rules.name, count(*), count(*) FILTER (WHERE jsonb_array_length(triggers) = 1),
@@ -101,13 +101,13 @@ class Overgating:
     rules: Sequence[RuleAsked]
 
 
-def overgating(window: Window, least: int = LEAST_DECIDED) -> Overgating:
+def read_overgating(window: Window, least: int = LEAST_DECIDED) -> Overgating:
     """Return what became of each rule's asking; three statements, of a bounded number of gates."""
     published = PolicyVersion.objects.filter(status=PolicyStatus.PUBLISHED)
     in_force = published.order_by("-number").first()
     rules = _standing(in_force, window.since) if in_force else {}
     rules[DEFAULT] = 0  # what no rule names, under whichever version
-    considered, more, rows = ask(window, _BY_RULE, names=list(rules), versions=list(rules.values()))
+    considered, more, rows = ask(window, BY_RULE, names=list(rules), versions=list(rules.values()))
     found = {name: told for name, *told in rows}
 
     def asked(rule: str, version: int) -> RuleAsked:

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from approvals.hindsight import Window, calibration, gates, overgating, wilson
+from approvals.hindsight import Window, gates, read_calibration, read_overgating, wilson
 from approvals.models import Decision, Gate
 from approvals.services.decisions import withdraw_decision
 from approvals.services.gates import bring_up_to_date
@@ -65,7 +65,7 @@ def since_then(**more):
 
 
 def outcomes(house):
-    found = calibration(since_then())
+    found = read_calibration(since_then())
     return next(band for band in found.confidence if band.low is None).counts
 
 
@@ -484,7 +484,7 @@ def test_the_latest_are_considered_and_that_there_were_more_is_said(house, monke
             said = told(house, path)
             assert (said["considered"], said["more"]) == (bound, more)
     assert outcomes(house) == gates.Counts(decided=2, as_proposed=2)
-    assert overgating(since_then()).rules[0].counts.refused == 0
+    assert read_overgating(since_then()).rules[0].counts.refused == 0
 
 
 def pages_read(window, question):
