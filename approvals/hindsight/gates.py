@@ -1,7 +1,7 @@
 """The latest gates, and how people decided each: the part that every question about them shares.
 
 The gates are found by their ids, which sort by when they were made: from the end of an index, back
-to the start of the window, and no more than a bound. What belongs to each is looked up by its id;
+to the start of the window, and no more than a bound (``approvals_latest``). What belongs to each is looked up by its id;
 ``OFFSET 0`` keeps a plan from walking all steps, runs or decisions in its place.
 """
 
@@ -21,12 +21,6 @@ LOOKED_BACK: Final = timedelta(days=90)
 MOST_CONSIDERED = 10_000
 # Ids carry the clock of the process that made them, rows the database's.
 _CLOCKS_APART: Final = timedelta(days=1)
-_OF_THE_TENANT: Final = "o.tenant_id = %(tenant)s"
-# A tool is its tenant's: its own index is the shorter way.
-_OF_THE_TOOL: Final = (
-    "o.tool_id = (SELECT n.id FROM interrupts_tool n"
-    " WHERE n.tenant_id = %(tenant)s AND n.name = %(tool)s)"
-)
 _OF_THE_WORKFLOW: Final = """
     CROSS JOIN LATERAL (
         SELECT FROM interrupts_run u
@@ -37,11 +31,9 @@ _OF_THE_WORKFLOW: Final = """
 # Edited is what was approved with arguments that an edit put there, whoever's, in whichever gate.
 _JUDGED: Final = """
 WITH looked_at AS MATERIALIZED (
-    SELECT o.id, o.run_id, o.step_id, o.state, o.arguments, o.triggers, o.policy_version,
-        o.opened_at
-    FROM approvals_gate o
-    WHERE {narrowed} AND o.id >= %(first)s AND o.opened_at >= %(since)s
-    ORDER BY o.id DESC LIMIT %(most)s + 1
+    SELECT o.id FROM approvals_latest(
+        %(tenant)s, %(tool)s, %(first)s, %(since)s, %(most)s + 1
+    ) o (id)
 ), judged AS MATERIALIZED (
     SELECT g.triggers, g.policy_version,
         CASE WHEN jsonb_typeof(s.proposal -> 'risk_score') = 'number'
@@ -58,7 +50,8 @@ WITH looked_at AS MATERIALIZED (
         END AS outcome,
         g.state <> 'approved' OR s.status = 'compensated' AS undone,
         extract(epoch FROM said.last_at - g.opened_at)::float8 AS seconds
-    FROM (SELECT * FROM looked_at ORDER BY id DESC LIMIT %(most)s) g
+    FROM (SELECT o.id FROM looked_at o ORDER BY o.id DESC LIMIT %(most)s) latest
+    CROSS JOIN LATERAL (SELECT o.* FROM approvals_gate o WHERE o.id = latest.id OFFSET 0) g
     CROSS JOIN LATERAL (
         SELECT t.proposal, t.status
         FROM interrupts_step t WHERE t.id = g.step_id OFFSET 0
@@ -117,10 +110,7 @@ def asking(window: Window, question: str, **more: Any) -> tuple[str, Mapping[str
 
     Of all gates that were looked at there may be one more than are judged: then there were more.
     """
-    judged = _JUDGED.format(
-        narrowed=_OF_THE_TENANT if window.tool is None else _OF_THE_TOOL,
-        of_workflow="" if window.workflow is None else _OF_THE_WORKFLOW,
-    )
+    judged = _JUDGED.format(of_workflow="" if window.workflow is None else _OF_THE_WORKFLOW)
     named = {
         "tenant": current_tenant_id(),
         "first": _first_id(window.since),

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
+from psycopg.types.json import Jsonb
 
 from approvals.hindsight import Window, gates, read_calibration, read_overgating, wilson
 from approvals.models import Decision, Gate
@@ -495,24 +496,28 @@ def pages_read(window, question):
     return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
 
 
+COPIES = """
+INSERT INTO approvals_gate SELECT (jsonb_populate_record(g, jsonb_build_object(
+    'id', %s || lpad(n::text, 12, '0'), 'opened_at', %s::text) || %s)).*
+FROM approvals_gate g, generate_series(1, 3000) n WHERE g.id = %s
+"""
+
+
 @pytest.mark.parametrize("tool", [None, "payments.refund"])
 @pytest.mark.parametrize("analyzed", [False, True])
-def test_what_is_older_is_not_read(house, tool, analyzed):
+def test_what_is_older_or_anothers_is_not_read(house, tool, analyzed):
     gate = house.ask()
     house.decide("alice", gate)
     window, question = since_then(tool=tool), "SELECT count(*) FROM judged"
     pages_read(window, question)
     before = pages_read(window, question)
+    elsewhere = Jsonb({"tenant_id": str(uuid7()), "tool_id": str(uuid7())})
     with superuser() as sql:
         sql.execute("SET session_replication_role = replica")
-        sql.execute(
-            """
-            INSERT INTO approvals_gate SELECT (jsonb_populate_record(g, jsonb_build_object(
-                'id', '01600000-0000-7000-8000-' || lpad(n::text, 12, '0'),
-                'opened_at', '2018-01-01T00:00:00Z'))).*
-            FROM approvals_gate g, generate_series(1, 3000) n
-            """
-        )
+        old = ("01600000-0000-7000-8000-", "2018-01-01T00:00:00Z", Jsonb({}))
+        new = (f"{str(gate.pk)[:18]}-8000-", gate.opened_at.isoformat(), elsewhere)
+        for copied in (old, new):
+            sql.execute(COPIES, [*copied, gate.pk])
         if analyzed:
             sql.execute("ANALYZE approvals_gate")
-    assert pages_read(window, question) < before + 20
+    assert pages_read(window, question) < before + 30
