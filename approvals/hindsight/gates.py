@@ -41,7 +41,7 @@ WITH looked_at AS MATERIALIZED (
         CASE WHEN jsonb_typeof(s.proposal -> 'confidence') = 'number'
             THEN (s.proposal ->> 'confidence')::numeric END AS confidence,
         CASE
-            WHEN NOT said.by_people OR g.state = 'superseded' THEN NULL
+            WHEN NOT said.by_people THEN NULL
             WHEN g.state IN ('rejected', 'changes_requested') THEN 'refused'
             WHEN g.state = 'responded' THEN 'responded'
             WHEN NOT (g.state = 'approved' OR back.approved) THEN NULL
