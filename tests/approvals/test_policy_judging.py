@@ -1,18 +1,13 @@
 """What a policy says of a call."""
 
-import random
 import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from approvals.policy import NOBODY, Subject, Verdict, compile_policy, validate_policy
-
-RANK = {"allow": 0, "approve": 1, "deny": 2}
 
 
 def call(tool: str = "payments.refund", effect: str = "reversible", **others: Any) -> Subject:
@@ -231,158 +226,6 @@ def test_approvers_are_the_groups_that_every_rule_names() -> None:
 def test_rules_without_a_common_group_let_nobody_decide() -> None:
     rules = [rule("a", approvers=["finance"]), rule("b", approvers=["leads"])]
     assert compile_policy({"rules": rules}).judge(call()).approvers == (NOBODY,)
-
-
-# Properties
-
-TOOLS = ["payments.refund", "payments.payout", "crm.get", "db.drop"]
-GLOBS = ["*", "payments.*", "*.get", "payments.refund", "db.drop*", "*.re*d"]
-CONDITIONS = [
-    *ERRS[:4],
-    "true",
-    "false",
-    "decimal(arguments.amount) > decimal('100')",
-    "decimal(arguments.amount) <= decimal('100')",
-    "tool.effect == 'read'",
-    "arguments.amount.size() > 2",
-]
-SCORES = st.none() | st.sampled_from([0, 0.2, 0.5, 0.7, 1])
-SUBJECTS = st.builds(
-    call,
-    st.sampled_from(TOOLS),
-    st.sampled_from(["read", "idempotent", "irreversible"]),
-    arguments=st.fixed_dictionaries(
-        {"amount": st.sampled_from(["99.99", "100", "100.01", "x", 7, None])}
-    ),
-    confidence=SCORES,
-    risk_score=SCORES,
-    milestone=st.none() | st.sampled_from(["deploy", "end"]),
-)
-OF_TRIGGER = {
-    "action": {},
-    "risk": {"at_least": st.sampled_from([0, 0.5, 0.7])},
-    "confidence": {"below": st.sampled_from([0.3, 0.5, 1])},
-    "milestone": {"milestones": st.sampled_from([["deploy"], ["deploy", "end"]])},
-}
-OF_ASKING = {
-    "quorum": st.integers(1, 4),
-    "approvers": st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, unique=True),
-    "expires_in": st.sampled_from([60, 3600]),
-}
-
-
-@st.composite
-def rules_of(draw: Any, *thens: str) -> Any:
-    then = draw(st.sampled_from(thens))
-    trigger = draw(st.sampled_from(["action"] if then == "allow" else list(OF_TRIGGER)))
-    optional = {
-        "tools": st.lists(st.sampled_from(GLOBS), min_size=1, max_size=2, unique=True),
-        "condition": st.sampled_from(CONDITIONS),
-        "reason": st.sampled_from(["One.", "Two."]),
-        **(OF_ASKING if then == "approve" else {}),
-    }
-    members = draw(st.fixed_dictionaries(OF_TRIGGER[trigger], optional=optional))
-    if "expires_in" in members and draw(st.booleans()):
-        members["on_expiry"] = draw(st.sampled_from(["reject", "cancel"]))
-    return {"trigger": trigger, "then": then, **members}
-
-
-def named(rules: list[Any]) -> list[Any]:
-    return [{"name": f"r{number}", **rule} for number, rule in enumerate(rules)]
-
-
-def verdict_of(rules: list[Any], subject: Subject) -> Verdict:
-    return compile_policy({"rules": rules}).judge(subject)
-
-
-def is_no_looser(one: Verdict, other: Verdict) -> bool:
-    """Say whether `one` asks for at least what `other` asks for."""
-    if RANK[one.verdict] != RANK[other.verdict] or one.verdict != "approve":
-        return RANK[one.verdict] >= RANK[other.verdict]
-    never = float("inf")
-    is_narrower = (
-        not other.approvers
-        or one.approvers == (NOBODY,)
-        or (bool(one.approvers) and set(one.approvers) <= set(other.approvers))
-    )
-    is_sooner = (one.expires_in or never) <= (other.expires_in or never)
-    return one.quorum >= other.quorum and is_sooner and is_narrower
-
-
-RULES = st.lists(rules_of("allow", "approve", "deny"), max_size=6).map(named)
-
-
-@given(RULES, SUBJECTS, st.integers())
-def test_the_verdict_does_not_depend_on_the_order_of_rules(
-    rules: list[Any], subject: Subject, seed: int
-) -> None:
-    shuffled = random.Random(seed).sample(rules, len(rules))  # noqa: S311
-    assert verdict_of(shuffled, subject) == verdict_of(rules, subject)
-
-
-@given(RULES, rules_of("approve", "deny"), SUBJECTS)
-def test_a_further_rule_that_asks_or_denies_never_loosens(
-    rules: list[Any], added: Any, subject: Subject
-) -> None:
-    before = verdict_of(rules, subject)
-    after = verdict_of([*rules, {"name": "added", **added}], subject)
-    assert is_no_looser(after, before)
-
-
-@given(RULES, rules_of("allow"), SUBJECTS)
-def test_a_further_rule_that_allows_changes_nothing_but_the_default(
-    rules: list[Any], added: Any, subject: Subject
-) -> None:
-    before = verdict_of(rules, subject)
-    after = verdict_of([*rules, {"name": "added", **added}], subject)
-    if before.rule != "default" and before.verdict != "allow":
-        assert after == before
-
-
-@given(RULES, SUBJECTS)
-def test_a_policy_says_the_strictest_of_what_its_rules_say_alone(
-    rules: list[Any], subject: Subject
-) -> None:
-    alone = [verdict_of([rule], subject) for rule in rules]
-    matched = [verdict for verdict in alone if verdict.rule != "default"]
-    together = verdict_of(rules, subject)
-    if not matched:
-        assert together == verdict_of([], subject)
-        return
-    strictest = max(RANK[verdict.verdict] for verdict in matched)
-    decided = [verdict for verdict in matched if RANK[verdict.verdict] == strictest]
-    assert RANK[together.verdict] == strictest
-    assert together.quorum == max(verdict.quorum for verdict in decided)
-    expiries = [verdict.expires_in for verdict in decided if verdict.expires_in]
-    assert together.expires_in == min(expiries, default=None)
-    assert {one["rule"] for one in together.triggers} == {verdict.rule for verdict in decided}
-
-
-@given(RULES, SUBJECTS)
-def test_what_the_agent_says_never_loosens(rules: list[Any], subject: Subject) -> None:
-    silent = call(subject.tool, subject.effect, arguments=subject.arguments)
-    assert is_no_looser(verdict_of(rules, subject), verdict_of(rules, silent))
-
-
-@given(RULES, SUBJECTS, st.sampled_from([*ERRS[:4], "1 / 0 == 1"]))
-def test_no_condition_that_errs_allows(rules: list[Any], subject: Subject, errs: str) -> None:
-    verdict = verdict_of([{**rule, "condition": errs} for rule in rules], subject)
-    assert verdict.verdict != "allow" or (verdict.rule, subject.effect) == ("default", "read")
-
-
-@given(RULES, SUBJECTS)
-def test_judging_again_says_the_same(rules: list[Any], subject: Subject) -> None:
-    policy = compile_policy({"rules": rules})
-    first = policy.judge(subject)
-    other = call(subject.tool, "read" if subject.effect != "read" else "irreversible")
-    policy.judge(other)
-    assert policy.judge(subject) == first
-    assert policy.judge(other) == verdict_of(rules, other)
-
-
-@given(RULES)
-def test_random_policies_are_valid_but_for_their_approvers(rules: list[Any]) -> None:
-    assert all("/approvers" in place for place, _ in validate_policy({"rules": rules}))
 
 
 # Cost
