@@ -47,9 +47,9 @@ _connect_to(str(server_folder()))
 
 
 @contextmanager
-def as_agent() -> Iterator[Principal]:
-    """Work as the agent whose key the benchmark holds, as a request does."""
+def as_agent(key: str = AGENT) -> Iterator[Principal]:
+    """Work as the agent who holds the key, the benchmark's own by default, as a request does."""
     request = HttpRequest()
-    request.META["HTTP_AUTHORIZATION"] = f"Bearer {AGENT}"
+    request.META["HTTP_AUTHORIZATION"] = f"Bearer {key}"
     with signed_in(request) as signed:
         yield signed.principal

@@ -221,15 +221,21 @@ def cases(rules: list[Any], subject: Subject) -> set[str]:
         matched |= dict.fromkeys(met)
     if sum("*" in glob for glob in matched) > 1:
         found.add("globs overlap")
-    return found | _asked_for(verdict)
+    return found | _asked_for(verdict, rules)
 
 
-def _asked_for(verdict: Verdict) -> set[str]:
+def _asked_for(verdict: Verdict, rules: list[Any]) -> set[str]:
     several = verdict.verdict == "approve" and len(verdict.triggers) > 1
+    asking = {one["rule"] for one in verdict.triggers}
+    soonest = [
+        rule.get("on_expiry", "reject")
+        for rule in rules
+        if rule["name"] in asking and rule.get("expires_in", 0) == verdict.expires_in
+    ]
     seen = {
         "quorum": verdict.quorum > 1,
         "expiry": verdict.expires_in is not None,
-        "cancels": verdict.on_expiry == "cancel",
+        "two ends at one time": len(set(soonest)) > 1,
         "approvers": bool(verdict.approvers) and verdict.approvers != (NOBODY,),
         "nobody": verdict.approvers == (NOBODY,),
     }
@@ -239,7 +245,8 @@ def _asked_for(verdict: Verdict) -> set[str]:
 CASES = {
     *("allow", "approve", "deny", "allow by default", "approve by default"),
     *("action", "risk", "confidence", "milestone", "globs overlap"),
-    *(f"several ask: {what}" for what in ("quorum", "expiry", "cancels", "approvers", "nobody")),
+    *(f"several ask: {what}" for what in ("quorum", "expiry", "approvers", "nobody")),
+    "several ask: two ends at one time",
     *(
         f"{then} where the condition says {says}"
         for then in ("allow", "approve", "deny")
