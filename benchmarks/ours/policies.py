@@ -12,21 +12,17 @@ from typing import Any
 
 from benchmarks.figures import report
 from benchmarks.ours.api import step_body
-from benchmarks.ours.inprocess import as_agent, counting
+from benchmarks.ours.inprocess import as_agent, counting, new_tenant
 from benchmarks.ours.steps import STEPS, check, new_run, work
-
-from django.db import transaction  # isort: skip - Django is set up by now
-
-from approvals.tenantfile.applying import apply_documents
-from approvals.tenantfile.checking import check_documents
 from interrupts.models import Run
 from interrupts.services.steps import propose
 
 RULES = 200
-RUNS = 10  # under each policy that are timed: 2,000 proposals a round, 10,000 in five
+RUNS = 6  # under each policy that are timed: 1,200 proposals a round, 6,000 in five
 CHUNK = 10  # proposals under one policy before it is the other's turn
+NAME = "bench.note"
 TOOL = {
-    "name": "bench.note",
+    "name": NAME,
     "description": "An effect step that policy allows",
     "effect": "idempotent",
     "risk": "low",
@@ -42,7 +38,7 @@ TOOL = {
 MATCHING = {
     "name": "notes",
     "trigger": "action",
-    "tools": ["bench.note"],
+    "tools": [NAME],
     "condition": "decimal(arguments.number) < decimal('1e12')",
     "then": "allow",
 }
@@ -53,10 +49,6 @@ TRIGGERED: tuple[dict[str, Any], ...] = (
     {"trigger": "confidence", "below": 0.5},
     {"trigger": "milestone", "milestones": ["deploy"]},
 )
-
-
-class NotApplied(Exception):
-    """A tenant that is to be measured was refused."""
 
 
 @dataclass(slots=True)
@@ -75,7 +67,7 @@ class Side:
     def propose(self, steps: int) -> None:
         """Propose so many steps of the newest run one by one, as an agent does."""
         run = self.runs[-1].pk
-        bodies = [{**step_body(TOOL["name"]), **SAID} for _ in range(steps)]
+        bodies = [{**step_body(NAME), **SAID} for _ in range(steps)]
         with as_agent(self.key) as agent:
             started, cpu = time.perf_counter(), time.process_time()
             for body in bodies:
@@ -120,11 +112,7 @@ def side(rules: int) -> Side:
         "tools": [TOOL],
         "policy": policy(rules),
     }
-    if faults := check_documents([document]):
-        raise NotApplied(faults)
-    with transaction.atomic(durable=True):
-        (applied,) = apply_documents([document], issue=True)
-    return Side(applied.issued.agents["agent"])
+    return Side(new_tenant(document).agents["agent"])
 
 
 def timed(sides: list[Side]) -> None:
