@@ -102,10 +102,10 @@ def globs(draw: Any) -> str:
 
 
 @st.composite
-def rules_of(draw: Any, *thens: str) -> Any:
+def rules_of(draw: Any, *thens: str, triggers: list[str] = TRIGGERS) -> Any:
     """A rule without a name, that says one of these."""
     then = draw(st.sampled_from(thens))
-    trigger = draw(st.sampled_from(["action"] if then == "allow" else TRIGGERS))
+    trigger = draw(st.sampled_from(["action"] if then == "allow" else triggers))
     optional = {
         "tools": st.lists(globs(), min_size=1, max_size=3, unique=True),
         "condition": CONDITION,
@@ -130,6 +130,10 @@ RULES = st.one_of(
     st.lists(rules_of("allow", "approve"), max_size=6),
     st.lists(rules_of("approve"), min_size=3, max_size=6),
 ).map(named)
+# Of these, most turn on what the agent says.
+HEARING = st.lists(rules_of("allow", "approve", "deny", triggers=TRIGGERS[2:]), max_size=4).map(
+    named
+)
 
 
 def verdict_of(rules: list[Any], subject: Subject) -> Verdict:

@@ -1,8 +1,5 @@
 """What a policy says of a call."""
 
-import sys
-from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -226,38 +223,3 @@ def test_approvers_are_the_groups_that_every_rule_names() -> None:
 def test_rules_without_a_common_group_let_nobody_decide() -> None:
     rules = [rule("a", approvers=["finance"]), rule("b", approvers=["leads"])]
     assert compile_policy({"rules": rules}).judge(call()).approvers == (NOBODY,)
-
-
-# Cost
-
-
-def calls_of(act: Callable[[], object]) -> int:
-    """Count the calls, of Python and of C, that a deed makes."""
-    made = 0
-
-    def count(_frame: FrameType | None, event: str, _argument: object) -> None:
-        nonlocal made
-        made += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return made
-
-
-def test_two_hundred_rules_cost_a_call_no_more_than_the_one_that_is_for_it() -> None:
-    condition = "decimal(arguments.amount) > decimal('100')"
-    one = [rule("mine", tools=["payments.refund"], condition=condition)]
-    others = [
-        rule(f"r{i}", tools=[f"tool{i}.*", f"other{i}"], condition=condition) for i in range(199)
-    ]
-    subject = call()
-
-    def cost(rules: list[Any]) -> int:
-        policy = compile_policy({"rules": rules})
-        policy.judge(subject)  # which rules are for a tool is found out at its first call
-        return calls_of(lambda: policy.judge(subject))
-
-    assert 0 < cost(one) == cost([*one, *others]) < cost([*one, rule("all", condition=condition)])

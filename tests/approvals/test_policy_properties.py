@@ -13,6 +13,7 @@ from approvals.policy import DEFAULT, NOBODY, Subject, Verdict, compile_policy, 
 from config.globs import matches
 from tests.approvals.policies import (
     ANY_RULE,
+    HEARING,
     RANK,
     RULES,
     SAID,
@@ -175,7 +176,7 @@ def words_and_worse(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return said, worse
 
 
-@given(RULES, SUBJECT, words_and_worse())
+@given(RULES | HEARING, SUBJECT, words_and_worse())
 def test_the_worse_an_agent_speaks_of_its_call_the_stricter_is_the_verdict(
     rules: list[Any], subject: Subject, words: tuple[dict[str, Any], dict[str, Any]]
 ) -> None:
@@ -183,7 +184,7 @@ def test_the_worse_an_agent_speaks_of_its_call_the_stricter_is_the_verdict(
     assert is_as_strict(worse, said)
 
 
-@given(RULES, SUBJECT)
+@given(RULES | HEARING, SUBJECT)
 def test_nothing_that_an_agent_says_is_looser_than_its_silence(
     rules: list[Any], subject: Subject
 ) -> None:
