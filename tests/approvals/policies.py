@@ -130,10 +130,12 @@ RULES = st.one_of(
     st.lists(rules_of("allow", "approve"), max_size=6),
     st.lists(rules_of("approve"), min_size=3, max_size=6),
 ).map(named)
-# Of these, most turn on what the agent says.
-HEARING = st.lists(rules_of("allow", "approve", "deny", triggers=TRIGGERS[2:]), max_size=4).map(
-    named
+# Of these, all turns on what the agent says: where it says nothing, everything is allowed.
+OPEN = {"name": "open", "trigger": "action", "then": "allow"}
+HEARD = rules_of("approve", "deny", triggers=TRIGGERS[2:]).map(
+    lambda rule: {part: rule[part] for part in rule if part not in ("condition", "tools")}
 )
+HEARING = st.lists(HEARD, min_size=1, max_size=3).map(lambda rules: [OPEN, *named(rules)])
 
 
 def verdict_of(rules: list[Any], subject: Subject) -> Verdict:

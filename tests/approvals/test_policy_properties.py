@@ -176,6 +176,7 @@ def words_and_worse(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return said, worse
 
 
+@settings(max_examples=400)
 @given(RULES | HEARING, SUBJECT, words_and_worse())
 def test_the_worse_an_agent_speaks_of_its_call_the_stricter_is_the_verdict(
     rules: list[Any], subject: Subject, words: tuple[dict[str, Any], dict[str, Any]]
@@ -184,6 +185,7 @@ def test_the_worse_an_agent_speaks_of_its_call_the_stricter_is_the_verdict(
     assert is_as_strict(worse, said)
 
 
+@settings(max_examples=400)
 @given(RULES | HEARING, SUBJECT)
 def test_nothing_that_an_agent_says_is_looser_than_its_silence(
     rules: list[Any], subject: Subject
