@@ -42,9 +42,9 @@ class Service(Protocol):
 
 @dataclass
 class Http:
-    """The service at an address."""
+    """The service at its address, by a client that is kept open."""
 
-    url: str
+    client: httpx.Client
     apply: Callable[..., Body]
 
     def send(self, request: Step, key: str | None) -> Answer:
@@ -53,12 +53,11 @@ class Http:
         headers = {"Accept": "application/json"}
         headers |= {"Content-Type": "application/json"} if content is not None else {}
         headers |= {"Authorization": f"Bearer {key}"} if key else {}
-        came = httpx.request(
+        came = self.client.request(
             request.get("method", "GET" if content is None else "POST"),
-            self.url + (path[1:] if path.startswith("@") else f"/api/v1{path}"),
+            path[1:] if path.startswith("@") else f"/api/v1{path}",
             content=content,
             headers=headers | request.get("headers", {}),
-            timeout=SENT_SECONDS,
         )
         return Answer(
             came.status_code, _read(came), {k.lower(): v for k, v in came.headers.items()}

@@ -7,11 +7,12 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.journeys.far_end import far_end
 from tests.journeys.form import HERE, TENANT, scenarios
-from tests.journeys.runner import Http, Journey, keys_of, tenant_of
+from tests.journeys.runner import SENT_SECONDS, Http, Journey, keys_of, tenant_of
 from tests.live import live
 
 pytestmark = pytest.mark.slow
@@ -31,17 +32,13 @@ def journeys(request: pytest.FixtureRequest) -> Iterator[dict[str, Journey]]:
     }
     elsewhere = tenant_of({}, default, slug(), "127.0.0.1:9")
     given = live().apply(*tenants.values(), elsewhere)
-    service = Http(live().url, live().apply)
-    strange = strangers(given, elsewhere["tenant"])
-    yield {
-        name: Journey(
-            service,
-            tenant,
-            keys_of(given[tenant["tenant"]], tenant["tenant"]) | strange,
-            outsides[name],
-        )
-        for name, tenant in tenants.items()
-    }
+    strange = strangers(given, elsewhere)
+    with httpx.Client(base_url=live().url, timeout=SENT_SECONDS) as client:
+        service = Http(client, live().apply)
+        yield {
+            name: Journey(service, tenant, keys(given, tenant) | strange, outsides[name])
+            for name, tenant in tenants.items()
+        }
     for outside in outsides.values():
         outside.close()
 
@@ -54,9 +51,13 @@ def slug() -> str:
     return f"t{secrets.token_hex(4)}"
 
 
-def strangers(given: dict[str, Any], other: str) -> dict[str, str]:
-    keys = keys_of(given[other], other)
-    return {"stranger": keys["agent"], "stranger-ada": keys["ada"]}
+def keys(given: dict[str, Any], tenant: dict[str, Any]) -> dict[str, str]:
+    return keys_of(given[tenant["tenant"]], tenant["tenant"])
+
+
+def strangers(given: dict[str, Any], tenant: dict[str, Any]) -> dict[str, str]:
+    of_theirs = keys(given, tenant)
+    return {"stranger": of_theirs["agent"], "stranger-ada": of_theirs["ada"]}
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one["id"])
