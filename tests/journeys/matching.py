@@ -101,8 +101,9 @@ def expect(value: Any, wanted: Mapping[str, Any], what: str) -> None:
 
 
 def told(found: list[Any]) -> str:
-    one = found if len(found) > 1 else found[0]
+    """Return what was found, with how many items it has where it is one list."""
+    one, *more = found
     if one is MISSING:
         return repr(one)
-    text = json.dumps(one)[:400]
-    return f"{len(one)} items: {text}" if isinstance(one, list) else text
+    text = json.dumps(found if more else one)[:400]
+    return f"{len(one)} items: {text}" if isinstance(one, list) and not more else text
