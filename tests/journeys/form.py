@@ -71,7 +71,8 @@ def _steps(steps: list[Step], place: str) -> None:
         here = f"{place}: step {number}"
         verb = verb_of(step, here)
         _only(step, VERBS[verb], here)
-        _INSIDE.get(verb, lambda *_: None)(step, here)
+        if inside := _INSIDE.get(verb):
+            inside(step, here)
 
 
 def _only(found: Mapping[str, Any], allowed: frozenset[str], place: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import httpx
 import pytest
@@ -43,7 +43,7 @@ def journeys(request: pytest.FixtureRequest) -> Iterator[dict[str, Journey]]:
         outside.close()
 
 
-def here(item: pytest.Item) -> bool:
+def here(item: pytest.Item) -> TypeGuard[pytest.Function]:
     return isinstance(item, pytest.Function) and item.module.__name__ == __name__
 
 
