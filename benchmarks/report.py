@@ -32,6 +32,9 @@ RATIOS = {
         "langgraph_delta.bytes_per_step_1000",
     ),
     "load_to_resume_1000_over_10": ("load_to_resume.ms_1000", "load_to_resume.ms_10"),
+    "policy_200_vs_1": ("policy_200.ms", "policy_1.ms"),
+    "policy_200_vs_1_cpu": ("policy_200.client_cpu_ms", "policy_1.client_cpu_ms"),
+    "policy_200_vs_1_statements": ("policy_200.statements", "policy_1.statements"),
 }
 # (what is asked for, what is hoped for); of a ratio of latencies the smaller is the better.
 GOALS = {
@@ -46,6 +49,8 @@ GOALS = {
     "bytes_per_step_vs_dbos": "goal ≤ 1.25",
     "bytes_per_step_vs_langgraph_delta": "goal ≤ 0.2",
     "load_to_resume_1000_over_10": "≤ 1.2",
+    "policy_200_vs_1": "≤ 1.15",
+    "policy_200_vs_1_statements": "1",
     "effect_step.commits": "1",
 }
 

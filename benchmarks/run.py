@@ -114,6 +114,11 @@ def growth(bench: Bench) -> dict[str, float]:
     return _ours(bench, "benchmarks.ours.growth")
 
 
+def policies(bench: Bench) -> dict[str, float]:
+    """Measure proposals under a policy of one rule, and under one of 200."""
+    return _ours(bench, "benchmarks.ours.policies")
+
+
 def langgraph_growth(bench: Bench) -> dict[str, float]:
     """Measure the same of LangGraph, by its list of messages and by DeltaChannel."""
     kinds = _peer(bench, "langgraph_growth")
@@ -139,6 +144,7 @@ PARTS: dict[Part, tuple[str, ...]] = {
     dbos: ("dbos",),
     requests: ("bare_insert", "propose", "decide"),
     growth: ("growth", "load_to_resume"),
+    policies: ("policy_1", "policy_200"),
     langgraph_growth: ("langgraph_list", "langgraph_delta"),
     dbos_growth: ("dbos_growth",),
     waiting: (

@@ -6,6 +6,8 @@ tenant has: a step's commit once cost three times as much after the first 1,600.
 """
 
 import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -13,7 +15,10 @@ import pytest
 from django.db import connection, connections
 
 from approvals import hot
+from approvals.hindsight import calibration, gates, overgating
+from tenants.ids import uuid7
 from tenants.rls import APP
+from tenants.scope import tenant_scope
 from tests.database import superuser
 
 BEGINS_WITH_TENANT = """
@@ -85,8 +90,24 @@ def test_no_frequent_statement_walks_all_that_a_tenant_has(text: str) -> None:
     assert not WHOLE_TENANT.search(found), found
 
 
-def plan(text: str) -> str:
-    """Return the plan that is made without the parameters, of tables of which nothing is known yet."""
+@pytest.mark.django_db
+@pytest.mark.parametrize("question", [calibration.BY_BAND, overgating.BY_RULE])
+def test_what_looks_back_finds_what_belongs_to_a_gate_by_its_own_id(
+    question: str,
+) -> None:
+    window = gates.Window(datetime(2026, 1, 1, tzinfo=UTC), "mail.send", "refunds")
+    with tenant_scope(uuid7()):
+        asked = gates.asking(window, question, names=["a"], versions=[1])
+    found = plan(*asked)
+    assert not re.search(r"Seq Scan on (approvals|interrupts)_", found), found
+    assert not WHOLE_TENANT.search(found), found
+
+
+def plan(text: str, named: Mapping[str, Any] | None = None) -> str:
+    """Return the plan that is made of tables of which nothing is known yet, without the parameters.
+
+    With ``named`` the parameters are known, as they are to a statement that Django sends.
+    """
     with superuser() as connection, connection.transaction(force_rollback=True):
         connection.execute(
             "DELETE FROM pg_statistic WHERE starelid = ANY (%s::text[]::regclass[])", [MANY]
@@ -97,7 +118,11 @@ def plan(text: str) -> str:
             [MANY],
         )
         connection.execute(f"SET LOCAL ROLE {APP}")
-        lines = connection.execute("EXPLAIN (GENERIC_PLAN) " + numbered(text)).fetchall()
+        if named is None:
+            lines = connection.execute("EXPLAIN (GENERIC_PLAN) " + numbered(text)).fetchall()
+        else:
+            written = psycopg.ClientCursor(connection).mogrify(text, named)
+            lines = connection.execute("EXPLAIN " + written).fetchall()
         return "\n".join(line for (line,) in lines)
 
 

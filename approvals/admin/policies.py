@@ -9,7 +9,9 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
+from approvals.admin import lookback
 from approvals.models import PolicyStatus, PolicyVersion
 from approvals.policy import validate_policy
 from approvals.selectors import policy_in_force
@@ -62,6 +64,7 @@ class PolicyVersionAdmin(ConfigAdmin):
     list_display = ("number", "status", "why", "created_at", "published_at", "published_by")
     list_select_related = ("published_by",)
     ordering = ("-number",)
+    actions_list = ("calibration", "overgating")
     actions_detail = ("publish", "discard")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -92,6 +95,20 @@ class PolicyVersionAdmin(ConfigAdmin):
         draft_id = None if obj._state.adding else obj.pk  # noqa: SLF001
         draft, _ = save_draft(standing.actor, said["document"], why=said["why"], draft_id=draft_id)
         return draft
+
+    @action(description="Calibration")
+    def calibration(self, request: HttpRequest) -> HttpResponse:
+        return self._looking_back(request, "admin/calibration.html", lookback.calibration(request))
+
+    @action(description="Rules that ask in vain")
+    def overgating(self, request: HttpRequest) -> HttpResponse:
+        return self._looking_back(request, "admin/overgating.html", lookback.overgating(request))
+
+    def _looking_back(
+        self, request: HttpRequest, template: str, shown: dict[str, Any]
+    ) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), "opts": self.opts, **shown}
+        return TemplateResponse(request, template, context)
 
     @action(description="Publish")
     def publish(self, request: HttpRequest, object_id: str) -> HttpResponse:

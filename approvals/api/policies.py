@@ -1,4 +1,4 @@
-"""The policy in force, and what it would say."""
+"""The policy in force, what it would say, and what people made of what it asked."""
 
 from __future__ import annotations
 
@@ -6,21 +6,54 @@ from typing import Final
 from uuid import UUID
 
 from approvals import selectors
-from approvals.api import bodies, rendering, shapes
+from approvals.api import bodies, lookback, rendering, shapes
+from approvals.hindsight import (
+    LEAST_DECIDED,
+    LOOKED_BACK,
+    Window,
+    read_calibration,
+    read_overgating,
+)
 from approvals.services.checks import check_policy
 from approvals.services.simulation import USUAL_STEPS, simulate, why
+from interrupts.api.runs import OPERATORS
 from tenants.api.answers import answer
 from tenants.api.body import ID
 from tenants.api.checks import Schema, read_instant
+from tenants.api.http import integer, moment, plain
 from tenants.api.operation import operation
 from tenants.api.pagination import CURSOR_QUERY, page, page_schema
 from tenants.api.view import ApiCall, TenantView
+from tenants.clock import database_now
 from tenants.errors import InvalidQuery
 from tenants.idempotency import Answer
-from tenants.models import Role
 
-OPERATORS: Final = (Role.OPERATOR, Role.ADMIN)
 WHY_QUERY: Final[dict[str, Schema]] = {"step": {**ID, "description": "Which step; needed."}}
+
+SINCE: Final[dict[str, Schema]] = {
+    "since": {
+        "type": "string",
+        "format": "date-time",
+        "description": f"Gates opened since then; absent: in the last {LOOKED_BACK.days} days.",
+    }
+}
+CALIBRATION_QUERY: Final[dict[str, Schema]] = {
+    **SINCE,
+    "tool": {"type": "string", "description": "Of this tool alone."},
+    "workflow": {
+        "type": "string",
+        "description": "Of the gates considered, those in runs of this workflow.",
+    },
+}
+OVERGATING_QUERY: Final[dict[str, Schema]] = {
+    **SINCE,
+    "minimum": {
+        "type": "integer",
+        "minimum": 1,
+        "default": LEAST_DECIDED,
+        "description": "How often people must have decided before anything is said of a rule.",
+    },
+}
 
 
 class CurrentPolicyView(TenantView):
@@ -115,3 +148,42 @@ def _step(call: ApiCall) -> UUID:
         return UUID(call.query.get("step", ""))
     except ValueError:
         raise InvalidQuery.at("/step", "The id of a step stands here.") from None
+
+
+class CalibrationView(TenantView):
+    @operation(
+        "Compare what agents state with what people decided",
+        description="By bands of a tenth of the stated `risk_score` and `confidence`. Of the latest"
+        " gates up to a bound; `more` says that there were others. It changes nothing.",
+        who="people",
+        roles=OPERATORS,
+        query=CALIBRATION_QUERY,
+        answers={200: shapes.CALIBRATION},
+        refusals={"people-only": 403},
+    )
+    def get(self, call: ApiCall) -> Answer:
+        request = call.request
+        window = Window(
+            since=moment(request, "since") or database_now() - LOOKED_BACK,
+            tool=plain(request, "tool"),
+            workflow=plain(request, "workflow"),
+        )
+        return answer(lookback.calibration(read_calibration(window)))
+
+
+class OvergatingView(TenantView):
+    @operation(
+        "Find rules that ask in vain",
+        description="Each rule of the policy in force that asks, and `default`: those first that"
+        " asked `minimum` times or more of people who approved each time as proposed. A rule that"
+        " was changed is told of since it reads as it does. It changes nothing: people decide.",
+        who="people",
+        roles=OPERATORS,
+        query=OVERGATING_QUERY,
+        answers={200: shapes.OVERGATING},
+        refusals={"people-only": 403},
+    )
+    def get(self, call: ApiCall) -> Answer:
+        least = integer(call.request, "minimum", least=1)
+        window = Window(moment(call.request, "since") or database_now() - LOOKED_BACK)
+        return answer(lookback.overgating(read_overgating(window, least or LEAST_DECIDED)))

@@ -214,3 +214,75 @@ EXPLAINED: Final = component(
         now=or_none(shown(policy_version=INTEGER, verdict=VERDICT, rule=TEXT)),
     ),
 )
+_COUNTS: Final[dict[str, Schema]] = {
+    "decided": {**INTEGER, "description": "By people, once by whatever quorum."},
+    "as_proposed": INTEGER,
+    "edited": INTEGER,
+    "refused": {**INTEGER, "description": "Rejected, or sent back for changes."},
+    "responded": INTEGER,
+    "undone": {
+        **INTEGER,
+        "description": "Of those approved: compensated, or the approval taken back.",
+    },
+}
+_NUMBER_OR_NONE: Final = nullable(NUMBER)
+_PROPORTION: Final = component(
+    "Proportion",
+    {
+        **shown(rate=NUMBER, lower=NUMBER, upper=NUMBER),
+        "description": "What was seen, and the 95 % Wilson interval of what it stands for.",
+    },
+)
+_BAND: Final[dict[str, Schema]] = {
+    "from": {**_NUMBER_OR_NONE, "description": "Null, as `to`: nothing was stated."},
+    "to": {**_NUMBER_OR_NONE, "description": "Not in the band itself, but 1 is."},
+    **_COUNTS,
+    "stated": {**_NUMBER_OR_NONE, "description": "The mean of what was stated."},
+    "as_proposed_rate": _NUMBER_OR_NONE,
+    "refusal": or_none(_PROPORTION),
+}
+CALIBRATION: Final = component(
+    "Calibration",
+    shown(
+        since=INSTANT,
+        tool=TEXT_OR_NONE,
+        workflow=TEXT_OR_NONE,
+        considered=INTEGER,
+        more=FLAG,
+        decided=INTEGER,
+        calibration_error=_NUMBER_OR_NONE,
+        risk_score=listed(shown(**_BAND)),
+        confidence=listed(
+            shown(
+                **_BAND,
+                gap={
+                    **_NUMBER_OR_NONE,
+                    "description": "`stated` less `as_proposed_rate`: above 0 is too sure.",
+                },
+            )
+        ),
+    ),
+)
+OVERGATING: Final = component(
+    "Overgating",
+    shown(
+        since=INSTANT,
+        considered=INTEGER,
+        more=FLAG,
+        policy_version=INTEGER,
+        minimum=INTEGER,
+        rules=listed(
+            shown(
+                rule=TEXT,
+                since_version=INTEGER,
+                asked=INTEGER,
+                alone={**INTEGER, "description": "No other rule asked about the same call."},
+                **_COUNTS,
+                median_seconds=_NUMBER_OR_NONE,
+                refusal=or_none(_PROPORTION),
+                in_vain=FLAG,
+                meaning=TEXT,
+            )
+        ),
+    ),
+)

@@ -17,4 +17,6 @@ urlpatterns = [
     path("policies/simulate", policies.SimulatePolicyView.as_view()),
     path("policies/why", policies.WhyView.as_view()),
     path("policies", policies.PoliciesView.as_view()),
+    path("policies/calibration", policies.CalibrationView.as_view()),
+    path("policies/overgating", policies.OvergatingView.as_view()),
 ]

@@ -6,9 +6,10 @@ Importing it sets Django up, so it is imported before anything of the service th
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import django
-from django.db import connections
+from django.db import connections, transaction
 from django.http import HttpRequest
 
 from benchmarks.counters import NAME, Count, counted, server_folder
@@ -17,11 +18,18 @@ from config.celery import app  # noqa: F401 - wakes are sent by the application 
 
 django.setup()
 
-from tenants.api.auth import signed_in  # noqa: E402 - Django must be set up first
+from approvals.tenantfile.applying import apply_documents  # noqa: E402 - Django must be set up first
+from approvals.tenantfile.checking import check_documents  # noqa: E402
+from tenants.api.auth import signed_in  # noqa: E402
+from tenants.changes import Issued  # noqa: E402
 from tenants.principal import Principal  # noqa: E402
 
 DATABASE = os.environ["BENCH_DATABASE"]
 AGENT, APPROVER = os.environ["BENCH_AGENT"], os.environ["BENCH_APPROVER"]
+
+
+class NotApplied(Exception):
+    """A tenant that is to be measured was refused."""
 
 
 @contextmanager
@@ -47,9 +55,18 @@ _connect_to(str(server_folder()))
 
 
 @contextmanager
-def as_agent() -> Iterator[Principal]:
-    """Work as the agent whose key the benchmark holds, as a request does."""
+def as_agent(key: str = AGENT) -> Iterator[Principal]:
+    """Work as the agent who holds the key, the benchmark's own by default, as a request does."""
     request = HttpRequest()
-    request.META["HTTP_AUTHORIZATION"] = f"Bearer {AGENT}"
+    request.META["HTTP_AUTHORIZATION"] = f"Bearer {key}"
     with signed_in(request) as signed:
         yield signed.principal
+
+
+def new_tenant(document: dict[str, Any]) -> Issued:
+    """Make a tenant as its file would, and return the credentials; NotApplied if it is refused."""
+    if faults := check_documents([document]):
+        raise NotApplied(faults)
+    with transaction.atomic(durable=True):
+        (applied,) = apply_documents([document], issue=True)
+    return applied.issued

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from benchmarks.figures import pace, report
 from benchmarks.ours.api import step_body
-from benchmarks.ours.inprocess import as_agent, counting
+from benchmarks.ours.inprocess import AGENT, as_agent, counting
 from interrupts import worker
 from interrupts.models import Run, Step, StepStatus
 from interrupts.services.runs import start_run
@@ -26,9 +26,9 @@ class NotDone(Exception):
     """A step that was worked is not succeeded."""
 
 
-def new_run() -> Run:
+def new_run(key: str = AGENT) -> Run:
     """Start a run."""
-    with as_agent() as agent:
+    with as_agent(key) as agent:
         return start_run(agent, workflow="bench", goal="be measured")
 
 
@@ -44,9 +44,9 @@ def work(run: Run) -> None:
     work_run(tenant_id=str(run.tenant_id), run_id=str(run.pk), epoch=run.epoch)
 
 
-def check(run_id: UUID) -> None:
+def check(run_id: UUID, key: str = AGENT) -> None:
     """Raise NotDone unless every step of the run has succeeded."""
-    with as_agent():
+    with as_agent(key):
         done = Step.objects.filter(run=run_id, status=StepStatus.SUCCEEDED).count()
     if done != STEPS:
         raise NotDone(f"{done} of {STEPS} steps of run {run_id} have succeeded")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from django.http import HttpRequest
 
 from config.errors import pointer
-from tenants.api.checks import Schema, is_uuid
+from tenants.api.checks import Schema, is_instant, is_uuid, read_instant
 from tenants.conditions import ANY_VERSION, IfMatch
 from tenants.errors import InvalidQuery
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 MAX_WAIT_SECONDS: Final = 60
 # The front tells which version it first saw when it asks again (config/front/holding.py).
 SEEN: Final = "HTTP_X_ABEYANCE_SEEN"
+# In any offset these are times that can be reckoned with and written in UTC.
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 9998
 _ETAG = re.compile(r'\s*(W/)?"([^"]*)"\s*(?:,|$)')
 
 WAIT_QUERY: Final[dict[str, Schema]] = {
@@ -84,6 +88,19 @@ def integer(request: HttpRequest, name: str, *, least: int = 0) -> int | None:
     if not (raw.isascii() and raw.isdecimal() and len(raw) <= 18 and int(raw) >= least):
         raise _invalid(name, f"Must be an integer from {least} on.")
     return int(raw)
+
+
+def moment(request: HttpRequest, name: str) -> datetime | None:
+    """Return the time parameter, None where absent; InvalidQuery where it is no RFC 3339 time."""
+    raw = request.GET.get(name)
+    if raw is None:
+        return None
+    if not is_instant(raw):
+        raise _invalid(name, "Must be a time with its offset, as 2026-01-31T00:00:00Z.")
+    read = read_instant(raw)
+    if not _FIRST_YEAR <= read.year <= _LAST_YEAR:
+        raise _invalid(name, f"Must be in the years {_FIRST_YEAR} to {_LAST_YEAR}.")
+    return read
 
 
 def identifier(request: HttpRequest, name: str) -> UUID | None:

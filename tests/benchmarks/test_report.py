@@ -68,6 +68,7 @@ def test_one_figure_is_measured_with_all_that_it_is_made_of():
     assert run.chosen("decide.commits") == [run.requests]
     assert run.chosen("bytes_per_step_vs_dbos") == [run.growth, run.dbos_growth]
     assert run.chosen("load_to_resume_1000_over_10") == [run.growth]
+    assert run.chosen("policy_200_vs_1") == [run.policies]
     assert run.chosen(None) == list(run.PARTS)
 
 

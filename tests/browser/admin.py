@@ -11,6 +11,9 @@ from tests.browser.desk import Desk
 from tests.browser.places import places
 
 INDEX = "/admin/"
+LOOKING_BACK = [
+    f"/admin/approvals/policyversion/{page}" for page in ("calibration/", "overgating/?minimum=1")
+]
 _ROW = re.compile(r"/admin/\w+/\w+/[0-9a-f-]{36}/change/")
 
 
@@ -38,7 +41,7 @@ def paths(page: Page) -> Iterator[str]:
     page.goto(INDEX)
     tables = [one for one in links(page) if re.fullmatch(r"/admin/\w+/\w+/", one)]
     adds = [one for one in links(page) if one.endswith("/add/")]
-    yield from (INDEX, "/admin/journal/", "/admin/tenant/", *tables, *adds)
+    yield from (INDEX, "/admin/journal/", "/admin/tenant/", *tables, *adds, *LOOKING_BACK)
     for number, table in enumerate(tables):
         page.goto(table)
         row = next((one for one in links(page) if _ROW.fullmatch(one)), None)
