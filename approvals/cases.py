@@ -21,6 +21,7 @@ from approvals.errors import (
     DigestMismatch,
     GateExpired,
     GatePreparing,
+    NotInBulk,
 )
 from approvals.masking import unmasked
 from approvals.models import OPEN_GATES, Ceremony, Decision, Gate, GateState, Verdict, View
@@ -59,6 +60,7 @@ class Wanted:
     reason: str | None = None
     confirmation: str | bool | None = None
     hold_seconds: float | None = None
+    bulk: bool = False  # one of several that are approved together
 
 
 @dataclass(slots=True)
@@ -202,7 +204,9 @@ def _has_changed(case: Case) -> bool:
 
 
 def check_content(case: Case) -> None:
-    """Raise ConfirmationRequired, InvalidBody, InvalidArguments or DeniedByPolicy."""
+    """Raise NotInBulk, ConfirmationRequired, InvalidBody, InvalidArguments or DeniedByPolicy."""
+    if case.wanted.bulk and not case.gate.fits_bulk:
+        raise NotInBulk
     if case.wanted.verdict == Verdict.APPROVE:
         _check_ceremony(case)
     _check_members(case.wanted)
