@@ -1,15 +1,23 @@
 """Several gates approved at once: each for itself, of low risk only, and only as it was seen."""
 
+import json
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
 import pytest
-from django.db import connection
+from django.db import connections
 
 from approvals.errors import AlreadyDecided
 from approvals.models import Decision, Gate
 from approvals.services import bulk
 from approvals.services.bulk import Chosen, approve_together
 from config.errors import InvalidBody, PeopleOnly
-from interrupts.models import Run
-from tenants.models import Agent, JournalEntry
+from config.keys import secret_hash
+from interrupts.models import Interrupt
+from tenants.ids import uuid7
+from tenants.models import Agent, JournalEntry, Membership, Role, Tenant, User, UserToken
+from tenants.scope import tenant_scope
 from tests.approvals.house import CALL, fresh, no_preview, shown_preview
 
 PATH = "/gates/decisions"
@@ -62,8 +70,9 @@ def test_the_journal_is_that_of_a_decision_by_itself(house):
         JournalEntry.objects.get(stream=gate.run_id, kind="gate.decided")
         for gate in (together, by_itself)
     ]
-    assert len({one.actor for one in said}) == 1
-    assert set(said[0].payload) == set(said[1].payload)
+    told = [json.loads(one.text) for one in said]
+    assert told[0].keys() == told[1].keys()
+    assert told[0]["data"].keys() == told[1]["data"].keys()
     one, other = Decision.objects.order_by("id")
     assert (one.verdict, one.user_id, one.policy_version, one.reason, one.edits) == (
         other.verdict,
@@ -130,6 +139,7 @@ def test_what_takes_a_ceremony_is_not_approved_with_others(house):
 @pytest.mark.parametrize(("effect", "risk"), [("read", "low"), ("idempotent", "low")])
 def test_what_is_of_low_risk_is(house, effect, risk):
     house.tool("other", effect=effect, risk=risk)
+    house.policy({"name": "all", "trigger": "action", "tools": ["*"], "then": "approve"})
     assert send(house, house.ask("other")) == ["approved"]
 
 
@@ -145,12 +155,9 @@ def test_what_was_not_seen_is_refused_alone(house):
 
 def test_each_refusal_is_that_of_a_decision_by_itself(house):
     expired, decided, not_hers, mail = house.ask(), house.ask(), house.ask(), house.ask()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE approvals_gate SET expires_at = now() - interval '1 min',"
-            " on_expiry = 'reject' WHERE id = %s",
-            [expired.pk],
-        )
+    past = expired.opened_at - timedelta(seconds=1)
+    Gate.objects.filter(pk=expired.pk).update(expires_at=past, on_expiry="reject")
+    Interrupt.objects.filter(pk=expired.interrupt_id).update(expires_at=past, on_expiry="reject")
     house.decide("carol", decided, "reject", reason="no")
     not_hers = house.ask(run=house.run(requested_by="alice"))
 
@@ -350,12 +357,31 @@ def test_a_preview_that_shows_something_else_by_now_is_refused(house):
     assert not Decision.objects.exists()
 
 
-def test_a_call_of_another_tenant_is_not_there(house):
+def test_a_gate_of_another_tenant_is_not_there(house):
     gate = house.ask()
-    mine = house.ask()
-    others = Gate.objects.get(pk=gate.pk)
-    others.pk = Run.objects.get(pk=gate.run_id).pk  # an id that is none of a gate's
-    assert send(house, others, mine) == ["not-found", "approved"]
+    before = house.trace(gate)
+    house.secrets["charlie"] = f"aby_user_{secrets.token_urlsafe(32)}"
+    with ThreadPoolExecutor(1) as thread:
+        told = thread.submit(as_stranger, house, gate).result()
+
+    assert told == ["not-found"]
+    assert house.trace(gate) == before
+
+
+def as_stranger(house, gate):
+    """Send the gate as a person of a tenant of their own."""
+    other = uuid7()
+    try:
+        with tenant_scope(other):
+            Tenant.objects.create(id=other, slug="umbrella", name="Umbrella")
+            user = User.objects.create(username="charlie")
+            member = Membership.objects.create(user=user, role=Role.ADMIN)
+            UserToken.objects.create(
+                membership=member, hash=secret_hash(house.secrets["charlie"]), hint="aby_user"
+            )
+        return send(house, gate, who="charlie")
+    finally:
+        connections.close_all()
 
 
 def test_what_an_agent_proposed_that_was_deactivated_is_not_approved(house):
