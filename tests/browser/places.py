@@ -37,6 +37,9 @@ def places(desk: Desk) -> list[Place]:
         Place("sign-in-refused", "/sign-in", "", refuse_sign_in),
         Place("inbox", "/inbox"),
         Place("inbox-of-nothing", "/inbox", "ada"),
+        Place("review", "/inbox/review"),
+        Place("review-of-nothing-ticked", "/inbox/review", "bob", tick_nothing),
+        Place("reviewed", "/inbox/review", "bob", approve_one),
         Place("inbox-filtered", "/inbox?risk=medium&q=grace"),
         Place("decision", decision),
         Place("decision-of-two", f"/decisions/{large.gate}"),
@@ -65,6 +68,17 @@ def refuse_sign_in(page: Page) -> None:
     page.get_by_label("Password").fill("not theirs")
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("alert").wait_for()
+
+
+def tick_nothing(page: Page) -> None:
+    page.get_by_role("button", name="Approve the ticked ones").click()
+    page.get_by_role("alert").wait_for()
+
+
+def approve_one(page: Page) -> None:
+    page.get_by_role("checkbox").last.check()
+    page.get_by_role("button", name="Approve the ticked ones").click()
+    page.get_by_role("heading", name="1 approved").wait_for()
 
 
 def edit(page: Page) -> None:
