@@ -205,14 +205,19 @@ def _has_changed(case: Case) -> bool:
 
 def check_content(case: Case) -> None:
     """Raise NotInBulk, ConfirmationRequired, InvalidBody, InvalidArguments or DeniedByPolicy."""
-    if case.wanted.bulk and not case.gate.fits_bulk:
-        raise NotInBulk
+    check_bulk(case)
     if case.wanted.verdict == Verdict.APPROVE:
         _check_ceremony(case)
     _check_members(case.wanted)
     _check_hold(case)
     if case.edited is not None:
         check_edit(case, case.edited)
+
+
+def check_bulk(case: Case) -> None:
+    """Raise NotInBulk where the gate is approved with others and may not be."""
+    if case.wanted.bulk and not case.gate.fits_bulk:
+        raise NotInBulk
 
 
 def _check_ceremony(case: Case) -> None:

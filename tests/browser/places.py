@@ -24,6 +24,8 @@ def places(desk: Desk) -> list[Place]:
     """Have the demo's agent ask and people answer, so that every page has something to show."""
     bob = desk.service.person("bob")
     waits, large, mail = desk.refund(), desk.refund("250.00"), desk.mail()
+    for _ in range(3):
+        desk.note()
     done, lost = desk.refund("9.90"), desk.refund(answer_lost=True)
     for call in (done, lost):
         bob.approve(call.gate)

@@ -74,7 +74,9 @@ def decide(verdict: str = "approve", **more: Any) -> Callable[[Scene, Names], An
 
 
 def approve_together(scene: Scene, names: Names) -> None:
-    both = [Chosen(UUID(names[f"{which}gate"]), names[f"{which}digest"]) for which in ("", "other_")]
+    both = [
+        Chosen(UUID(names[f"{which}gate"]), names[f"{which}digest"]) for which in ("", "other_")
+    ]
     told = bulk.approve_together(scene.people["alice"], both)
     assert [one.status for one in told] == ["approved", "approved"], told
 
