@@ -21,6 +21,7 @@ from approvals.errors import (
     DigestMismatch,
     GateExpired,
     GatePreparing,
+    NotInBulk,
 )
 from approvals.masking import unmasked
 from approvals.models import OPEN_GATES, Ceremony, Decision, Gate, GateState, Verdict, View
@@ -59,6 +60,7 @@ class Wanted:
     reason: str | None = None
     confirmation: str | bool | None = None
     hold_seconds: float | None = None
+    bulk: bool = False  # one of several that are approved together
 
 
 @dataclass(slots=True)
@@ -201,13 +203,20 @@ def _has_changed(case: Case) -> bool:
 
 
 def check_content(case: Case) -> None:
-    """Raise ConfirmationRequired, InvalidBody, InvalidArguments or DeniedByPolicy."""
+    """Raise NotInBulk, ConfirmationRequired, InvalidBody, InvalidArguments or DeniedByPolicy."""
+    check_bulk(case)
     if case.wanted.verdict == Verdict.APPROVE:
         _check_ceremony(case)
     _check_members(case.wanted)
     _check_hold(case)
     if case.edited is not None:
         check_edit(case, case.edited)
+
+
+def check_bulk(case: Case) -> None:
+    """Raise NotInBulk where the gate is approved with others and may not be."""
+    if case.wanted.bulk and not case.gate.fits_bulk:
+        raise NotInBulk
 
 
 def _check_ceremony(case: Case) -> None:

@@ -54,6 +54,12 @@ class GatePreparing(DomainError):
     usual_headers = {"Retry-After": "1"}
 
 
+class NotInBulk(DomainError):
+    """This is decided by itself: only what is of low risk is approved with others."""
+
+    code = "not-in-bulk"
+
+
 class AlreadyStarted(DomainError):
     """What was decided has begun, or stands for good."""
 

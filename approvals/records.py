@@ -10,7 +10,7 @@ from uuid import UUID
 
 from approvals import deciders
 from approvals.authority import Refusal
-from approvals.models import FINAL_GATES, Assignment, Decision, Gate, View
+from approvals.models import FINAL_GATES, Assignment, Decision, Gate, Verdict, View
 from interrupts.models import Attempt, Receipt, Step, StepStatus
 from interrupts.selectors import bodies
 from tenants.models import User
@@ -69,6 +69,17 @@ def seen(gate_id: UUID, decision_id: UUID) -> tuple[Decision, View | None]:
     decision = Decision.objects.select_related("user", "gate").get(pk=decision_id, gate=gate_id)
     shown = View.objects.filter(gate=gate_id, user=decision.user_id, digest=decision.digest)
     return decision, shown.first()
+
+
+def latest_approvals(gate_ids: Sequence[UUID], user_id: UUID) -> Mapping[UUID, Decision]:
+    """Return the person's latest approval of each of these gates that has one, with the gate."""
+    found = Decision.objects.filter(gate__in=gate_ids, user=user_id, verdict=Verdict.APPROVE)
+    related = found.select_related("gate__run__agent", "gate__step")
+    return {one.gate_id: one for one in related.order_by("id")}
+
+
+def headlines(gate_ids: Sequence[UUID]) -> Mapping[UUID, str]:
+    return dict(Gate.objects.filter(pk__in=gate_ids).values_list("pk", "headline"))
 
 
 def edits(decision: Decision) -> Any:

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from approvals.views.bulk import ReviewedView, ReviewView
 from approvals.views.decision import AnswerView, DecisionView, EditView
 from approvals.views.lists import DecidedView, InboxView
 from approvals.views.notices import NoticesView, UndecidableView
@@ -10,6 +11,8 @@ from approvals.views.why import WhyView
 
 urlpatterns = [
     path("inbox", InboxView.as_view(), name="inbox"),
+    path("inbox/review", ReviewView.as_view(), name="review"),
+    path("inbox/reviewed", ReviewedView.as_view(), name="reviewed"),
     path("decided", DecidedView.as_view(), name="decided"),
     path("notices", NoticesView.as_view(), name="notices"),
     path("steps/<id:pk>/why", WhyView.as_view(), name="why"),

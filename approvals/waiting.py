@@ -10,11 +10,19 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce, Now
 
 from approvals import deciders
-from approvals.models import OPEN_GATES, Assignment, Decision, Gate, Verdict
+from approvals.models import (
+    FITS_BULK,
+    OPEN_GATES,
+    Assignment,
+    Decision,
+    Gate,
+    GateState,
+    Verdict,
+)
 from interrupts.models import Effect, Risk, Tool
 from tenants.models import Agent
 
@@ -134,7 +142,10 @@ def counts(user_id: UUID) -> Counts:
 
 def waiting(user_id: UUID, wanted: Wanted, after: Edge | None = None) -> Waiting:
     """Return what waits for the person: due soonest first, then of highest risk, then oldest."""
-    rows = _narrowed(_waiting(user_id), wanted)
+    return _page(_narrowed(_waiting(user_id), wanted), after)
+
+
+def _page(rows: QuerySet[Any], after: Edge | None) -> Waiting:
     if after is not None:
         rows = rows.filter(
             Q(due__gt=after.due)
@@ -144,9 +155,31 @@ def waiting(user_id: UUID, wanted: Wanted, after: Edge | None = None) -> Waiting
     found = list(rows.order_by("due", "rank", "id")[: PAGE + 1])
     shown = found[:PAGE]
     last: Any = shown[-1] if len(found) > PAGE else None
-    onward = Edge(last.due, last.rank, last.pk) if last else None
+    onward = edge_after(last) if last else None
     given = _given(shown)
     return Waiting([Row(gate, given.get(gate.pk, 0)) for gate in shown], onward)
+
+
+def fit_for_bulk(user_id: UUID, after: Edge | None = None) -> Waiting:
+    """Return a page of what the person may approve together, in the order of what waits.
+
+    That is what is of low risk, is asked now and has not their vote yet.
+    """
+    return _page(_fit_for_bulk(user_id), after)
+
+
+def count_fit_for_bulk(user_id: UUID) -> int:
+    """Count what the person may approve together, up to MOST_COUNTED."""
+    return _fit_for_bulk(user_id)[:MOST_COUNTED].count()
+
+
+def _fit_for_bulk(user_id: UUID) -> QuerySet[Any]:
+    voted = Decision.objects.filter(
+        gate=OuterRef("pk"), user=user_id, counts=True, verdict=Verdict.APPROVE
+    )
+    asked = Q(expires_at=None) | Q(expires_at__gt=Now())
+    rows = _waiting(user_id).filter(FITS_BULK, asked, state=GateState.PENDING)
+    return rows.exclude(Exists(voted))
 
 
 def next_waiting(user_id: UUID, after: Gate | None = None) -> UUID | None:
@@ -217,6 +250,11 @@ def decided(user_id: UUID, before: UUID | None = None) -> tuple[Sequence[Decisio
     found = list(related.defer(*(f"gate__{name}" for name in _LARGE)).order_by("-pk")[: PAGE + 1])
     shown = found[:PAGE]
     return shown, shown[-1].pk if len(found) > PAGE else None
+
+
+def edge_after(gate: Any) -> Edge:
+    """Return where a page begins that goes on after a gate which was read for a list."""
+    return Edge(gate.due, gate.rank, gate.pk)
 
 
 def edge(text: str) -> Edge | None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from approvals.cases import MAX_HOLD_SECONDS
 from approvals.models import Verdict
+from approvals.services.bulk import MOST
 from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
 from interrupts.api.bodies import SHARE, one_of
 from tenants.api.body import ANY, FREE, ID, INSTANT, members, text
@@ -38,6 +39,18 @@ DECIDE: Final = members(
             " decision can be taken back.",
         },
     },
+)
+
+BULK: Final = members(
+    {
+        "decisions": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MOST,
+            "items": members({"gate": ID, "digest": DECIDE["properties"]["digest"]}),
+            "description": "Each gate once, with the digest that was seen of it.",
+        }
+    }
 )
 
 CHECK: Final = members(

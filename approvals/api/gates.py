@@ -13,7 +13,8 @@ from approvals import hot, selectors
 from approvals.api import bodies, rendering, shapes
 from approvals.errors import AlreadyDecided, DigestMismatch
 from approvals.models import FINAL_GATES, Ceremony, Gate, GateState, Verdict
-from approvals.services import decisions, gates
+from approvals.services import bulk, decisions, gates
+from approvals.services.bulk import Chosen
 from approvals.services.decisions import Decided
 from approvals.shown import GateShown
 from interrupts.api.bodies import one_of
@@ -183,6 +184,25 @@ class DecisionsView(TenantView):
             call.body,
             lambda decided: _decision_answer(call, decided),
         )
+
+
+class BulkDecisionsView(TenantView):
+    @operation(
+        "Approve several gates",
+        description="Each is decided for itself, as by itself: what is refused of one keeps no"
+        " other back. Only what is of low risk, can be undone and takes no ceremony; the rest is"
+        " `not-in-bulk`. `counted` is a vote where more are needed. The same request again leaves"
+        " what was approved as it is, and approves the rest.",
+        who="people",
+        body=bodies.BULK,
+        answers={200: shapes.BULK},
+        refusals={"people-only": 403},
+        own_transaction=True,
+    )
+    def post(self, call: ApiCall) -> Answer:
+        chosen = [Chosen(UUID(one["gate"]), one["digest"]) for one in call.body["decisions"]]
+        told = bulk.approve_together(call.principal, chosen)
+        return answer({"results": [rendering.told(one) for one in told]})
 
 
 def _decision_answer(call: ApiCall, decided: Decided) -> Answer:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
+from approvals.services.bulk import Told
 from approvals.services.simulation import Explained, Simulated
 from approvals.shown import GateShown
 from interrupts.templates import mask
@@ -52,6 +53,19 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
     if principal.is_person:
         made["similar"] = shown.similar._asdict()
         made["delegation_offer"] = None
+    return made
+
+
+def told(one: Told) -> Shown:
+    """Show what became of one of several gates that were to be approved."""
+    made: Shown = {"gate": one.gate, "status": one.status}
+    if one.problem is not None:
+        problem = one.problem
+        made["problem"] = {
+            "code": problem.code,
+            "title": problem.title,
+            "detail": problem.detail,
+        }
     return made
 
 

@@ -139,6 +139,22 @@ GATE: Final = component(
         },
     },
 )
+_REFUSED: Final = shown(code=TEXT, title=TEXT, detail=TEXT)
+_TOLD: Final[Schema] = shown(gate=ID, status=one_of("approved", "counted", "refused"))
+BULK: Final = component(
+    "BulkDecisions",
+    shown(
+        results=listed(
+            {
+                **_TOLD,
+                "properties": {
+                    **_TOLD["properties"],
+                    "problem": {**_REFUSED, "description": "Of what was refused: why."},
+                },
+            }
+        )
+    ),
+)
 POLICY: Final = component(
     "Policy",
     shown(

@@ -11,6 +11,7 @@ urlpatterns = [
     path("gates/<id:pk>/decisions", gates.DecisionsView.as_view()),
     path("gates/<id:pk>", gates.GateView.as_view()),
     path("gates", gates.GatesView.as_view()),
+    path("gates/decisions", gates.BulkDecisionsView.as_view()),
     path("gates/<id:pk>/decisions/<id:decision>", gates.DecisionView.as_view()),
     path("policies/current", policies.CurrentPolicyView.as_view()),
     path("policies/check", policies.CheckPolicyView.as_view()),

@@ -3,6 +3,7 @@
 from approvals.models.authority import TenantPermission, ToolPermission
 from approvals.models.gates import (
     FINAL_GATES,
+    FITS_BULK,
     GATE_MOVES,
     OPEN_GATES,
     Assignment,
@@ -19,6 +20,7 @@ from approvals.models.policies import PolicyStatus, PolicyVersion
 
 __all__ = [
     "FINAL_GATES",
+    "FITS_BULK",
     "GATE_MOVES",
     "OPEN_GATES",
     "Assignment",

@@ -75,6 +75,10 @@ class Verdict(models.TextChoices):
     RESPOND = "respond"
 
 
+# What may be approved together with others, as a query; `Gate.fits_bulk` says it of a row.
+FITS_BULK = Q(risk=Risk.LOW, ceremony=Ceremony.SINGLE) & ~Q(effect=Effect.IRREVERSIBLE)
+
+
 class Gate(TenantOwned):
     """A policy decision about one step, and the snapshot of what is shown to those who decide it.
 
@@ -129,6 +133,12 @@ class Gate(TenantOwned):
     undecidable_at = models.DateTimeField(null=True)  # found that nobody may decide it
     opened_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
+
+    @property
+    def fits_bulk(self) -> bool:
+        """Say whether this may be approved together with others: see `FITS_BULK`."""
+        low = self.risk == Risk.LOW and self.effect != Effect.IRREVERSIBLE
+        return low and self.ceremony == Ceremony.SINGLE
 
     class Meta:
         indexes = [

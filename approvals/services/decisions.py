@@ -67,6 +67,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     reason: str | None = None,
     confirmation: str | bool | None = None,
     hold_seconds: float | None = None,
+    bulk: bool = False,
     if_match: IfMatch = ANY_VERSION,
     answer: Render | None = None,
     held: hot.Held | None = None,
@@ -74,10 +75,10 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     """Decide a gate as a person; the same decision of the same person again is the first one.
 
     Raises PeopleOnly, NotAnApprover, OwnRequest, GateExpired, AlreadyDecided, GatePreparing,
-    DigestMismatch, VersionMismatch, ConfirmationRequired, InvalidBody, InvalidArguments,
-    DeniedByPolicy, Damaged and CheckpointVersion, in this order. ``answer`` is kept, in the
-    decision's transaction, as the answer of a request that named an idempotency key; ``held`` is
-    what the gate holds, where that is known.
+    DigestMismatch, VersionMismatch, NotInBulk (with ``bulk`` only), ConfirmationRequired,
+    InvalidBody, InvalidArguments, DeniedByPolicy, Damaged and CheckpointVersion, in this order.
+    ``answer`` is kept, in the decision's transaction, as the answer of a request that named an
+    idempotency key; ``held`` is what the gate holds, where that is known.
     """
     if not principal.is_person:
         raise PeopleOnly
@@ -89,6 +90,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
         reason=reason,
         confirmation=confirmation,
         hold_seconds=hold_seconds,
+        bulk=bulk,
     )
     held = held or hot.held_by(gate_id)
     if _is_plain(wanted) and if_match.any and held.is_sound:
@@ -155,6 +157,7 @@ def _is_plain(wanted: Wanted) -> bool:
         and nothing_else
         and wanted.reason is None
         and not wanted.hold_seconds
+        and not wanted.bulk
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from approvals import authorizer, judging, selectors, snapshots, transitions
@@ -37,24 +39,33 @@ def look_at_gate(principal: Principal, gate_id: UUID) -> GateShown:
             raise NotYourRun
         return selectors.shown_gate(gate, None)
     shown = selectors.shown_gate(gate, principal.id)
-    _keep_view(shown, principal.id)
+    keep_views([shown], principal.id)
     return shown
 
 
-def _keep_view(shown: GateShown, user_id: UUID) -> None:
-    gate = shown.gate
-    if View.objects.filter(gate=gate, user=user_id, digest=gate.digest).exists():
+def keep_views(shown: Sequence[GateShown], user_id: UUID) -> None:
+    """Keep that the person was shown these gates, once for each thing that is shown."""
+    seen = View.objects.filter(gate__in=[one.gate.pk for one in shown], user=user_id)
+    known = set(seen.values_list("gate_id", "digest"))
+    new = [one for one in shown if (one.gate.pk, one.gate.digest) not in known]
+    if not new:
         return
+    now = selectors.database_time()
+    # Two pages opened at once show one thing.
+    View.objects.bulk_create([_view(one, user_id, now) for one in new], ignore_conflicts=True)
+
+
+def _view(shown: GateShown, user_id: UUID, now: datetime) -> View:
+    gate = shown.gate
     view = View(
         gate=gate,
         user_id=user_id,
         digest=gate.digest,
         snapshot=snapshots.snapshot(gate, shown.arguments, shown.version),
-        at=selectors.database_time(),
+        at=now,
     )
     view.imprint = snapshots.vouched(gate.run_id, view)
-    # Two pages opened at once show one thing.
-    View.objects.bulk_create([view], ignore_conflicts=True)
+    return view
 
 
 def bring_up_to_date(gate_id: UUID) -> None:

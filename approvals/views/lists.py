@@ -39,6 +39,7 @@ class InboxView(PageView):
             "onward": _query(visit.request, after=str(found.onward)) if found.onward else None,
             "choices": waiting.choices(),
             "risks": _RISKS,
+            "together": waiting.count_fit_for_bulk(user_id),
         }
         return self.page(visit, "approvals/inbox.html", context)
 

@@ -407,6 +407,7 @@ def test_every_path_of_gates_is_published(house):
         (path, method) for path, method in published if method in {"get", "post", "delete"}
     } == {
         ("/api/v1/gates", "get"),
+        ("/api/v1/gates/decisions", "post"),
         ("/api/v1/gates/{id}", "get"),
         ("/api/v1/gates/{id}/decisions", "post"),
         ("/api/v1/gates/{id}/decisions/{decision}", "delete"),

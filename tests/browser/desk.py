@@ -72,9 +72,14 @@ class Desk:
         }
         return self.call("mail.send", arguments)
 
-    def call(self, tool: str, arguments: dict[str, str]) -> Call:
+    def note(self) -> Call:
+        """Ask for a note that the agent is unsure of: of low risk, and asked about."""
+        arguments = {"order": "o-1017", "text": f"She may be cross. {uuid4().hex[:8]}"}
+        return self.call("notes.add", arguments, confidence=0.4)
+
+    def call(self, tool: str, arguments: dict[str, str], **more: Any) -> Call:
         run = self.client.run("support", "Grace Murphy (o-1017): The candles smell of nothing.")
-        words = {"reasoning": "The customer asks for it."}
+        words = {"reasoning": "The customer asks for it.", **more}
         (step,) = run.propose(Proposal(key="it", tool=tool, arguments=arguments, words=words))
         call = Call(run, step, arguments)
         call.until("waiting")

@@ -24,6 +24,8 @@ def places(desk: Desk) -> list[Place]:
     """Have the demo's agent ask and people answer, so that every page has something to show."""
     bob = desk.service.person("bob")
     waits, large, mail = desk.refund(), desk.refund("250.00"), desk.mail()
+    for _ in range(3):
+        desk.note()
     done, lost = desk.refund("9.90"), desk.refund(answer_lost=True)
     for call in (done, lost):
         bob.approve(call.gate)
@@ -37,6 +39,9 @@ def places(desk: Desk) -> list[Place]:
         Place("sign-in-refused", "/sign-in", "", refuse_sign_in),
         Place("inbox", "/inbox"),
         Place("inbox-of-nothing", "/inbox", "ada"),
+        Place("review", "/inbox/review"),
+        Place("review-of-nothing-ticked", "/inbox/review", "bob", tick_nothing),
+        Place("reviewed", "/inbox/review", "bob", approve_one),
         Place("inbox-filtered", "/inbox?risk=medium&q=grace"),
         Place("decision", decision),
         Place("decision-of-two", f"/decisions/{large.gate}"),
@@ -65,6 +70,17 @@ def refuse_sign_in(page: Page) -> None:
     page.get_by_label("Password").fill("not theirs")
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("alert").wait_for()
+
+
+def tick_nothing(page: Page) -> None:
+    page.get_by_role("button", name="Approve the ticked ones").click()
+    page.get_by_role("alert").wait_for()
+
+
+def approve_one(page: Page) -> None:
+    page.get_by_role("checkbox").last.check()
+    page.get_by_role("button", name="Approve the ticked ones").click()
+    page.get_by_role("heading", name="1 approved").wait_for()
 
 
 def edit(page: Page) -> None:

@@ -149,6 +149,28 @@ def test_an_unknown_outcome_is_settled_by_who_looked(
 
 
 @EVERYWHERE
+def test_several_are_read_ticked_and_approved_and_one_is_taken_back(
+    open_as: Open, desk: Desk, width: int, scripts: bool
+) -> None:
+    kept, undone, left = desk.note(), desk.note(), desk.note()
+    page = open_as("bob", width, java_script_enabled=scripts)
+    page.goto("/inbox")
+    page.get_by_role("link", name=re.compile("^Review [0-9]+ of low risk together$")).click()
+    for call in (kept, undone):
+        page.locator("article", has_text=call.arguments["text"]).get_by_role("checkbox").check()
+    press(page, "Approve the ticked ones")
+    page.wait_for_url("**/inbox/reviewed")
+    expect(page.get_by_role("heading", level=1)).to_have_text("2 approved")
+    row = page.locator("tr", has=page.locator(f"a[href*='{undone.gate}']"))
+    row.get_by_role("button", name="Undo").click()
+    page.wait_for_url(f"**/decisions/{undone.gate}")
+    assert kept.receipt().was_run
+    bob = desk.service.person("bob")
+    states = [bob.get(f"gates/{call.gate}")["state"] for call in (kept, undone, left)]
+    assert states == ["approved", "pending", "pending"]
+
+
+@EVERYWHERE
 def test_what_cannot_be_undone_takes_its_phrase(
     open_as: Open, desk: Desk, width: int, scripts: bool
 ) -> None:

@@ -12,7 +12,8 @@ from uuid import UUID
 from django.db import transaction
 
 from approvals import hot
-from approvals.services import decisions, edits
+from approvals.services import bulk, decisions, edits
+from approvals.services.bulk import Chosen
 from config.errors import Problem
 from interrupts import worker
 from interrupts.models import Outcome, Run, Source
@@ -70,6 +71,14 @@ def decide(verdict: str = "approve", **more: Any) -> Callable[[Scene, Names], An
         decisions.decide_gate(scene.people["alice"], UUID(names["gate"]), verdict=verdict, **given)
 
     return act
+
+
+def approve_together(scene: Scene, names: Names) -> None:
+    both = [
+        Chosen(UUID(names[f"{which}gate"]), names[f"{which}digest"]) for which in ("", "other_")
+    ]
+    told = bulk.approve_together(scene.people["alice"], both)
+    assert [one.status for one in told] == ["approved", "approved"], told
 
 
 def approve_at_once(scene: Scene, names: Names) -> None:

@@ -23,6 +23,7 @@ from interrupts.services import (
 )
 from tests.crashes.acts import (
     approve_at_once,
+    approve_together,
     by,
     decide,
     drain,
@@ -71,6 +72,7 @@ from tests.crashes.states import (
     stale,
     stopped,
     to_be_asked_first,
+    two_gates,
     two_steps,
     undecidable,
     under_way,
@@ -321,6 +323,9 @@ CASES: dict[str, Case] = {
     ),
     "approve what has to be looked at anew": Case(
         f"{APPROVALS}.decisions.decide_gate", gate_then(31.0, "send"), decide(), drives=True
+    ),
+    "approve several together": Case(
+        f"{APPROVALS}.bulk.approve_together", two_gates, approve_together, drives=True
     ),
     "take an approval back": Case(f"{APPROVALS}.decisions.withdraw_decision", approved, take_back),
     "look at an edit": Case(f"{APPROVALS}.edits.look_at_edit", gated("book"), look_at_edit),

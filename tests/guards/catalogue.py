@@ -23,6 +23,7 @@ RACES = "tests/races"
 FAULTS = "tests/faults"
 ROWS = "tests/promises/test_rows.py"
 GATES = "tests/promises/test_gates.py"
+BULK = "tests/approvals/test_bulk.py"
 TAMPERING = "tests/approvals/test_tampering.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
 HISTORIES = "tests/property/test_histories_1.py::test_what_must_always_hold_holds_after_every_step_of_any_history"
@@ -247,6 +248,15 @@ GUARDS: tuple[Guard, ...] = (
         patch("approvals.cases.check_state", nothing),
         (f"{GATES}::test_what_was_not_shown_is_not_approved[long]",),
         red="ConfirmationRequired",  # the view of what was shown is missed instead
+    ),
+    Guard(
+        "only what is of low risk is approved with others",
+        "2: what takes more than a click is decided by itself",
+        patch("approvals.cases.check_bulk", nothing),
+        (
+            f"{BULK}::test_more_than_low_risk_is_not_approved_with_others",
+            f"{BULK}::test_what_takes_a_ceremony_is_not_approved_with_others",
+        ),
     ),
     # 3. One performed effect per step, and one step per key.
     Guard(

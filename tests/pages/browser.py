@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import Context
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -155,7 +155,7 @@ class Browser:
     def get(self, path: str, **headers: str) -> Page:
         return Page(outside(lambda: self.client.get(path, headers=headers)))
 
-    def post(self, path: str, fields: dict[str, str], **headers: str) -> Page:
+    def post(self, path: str, fields: Mapping[str, str | list[str]], **headers: str) -> Page:
         return Page(outside(lambda: self.client.post(path, fields, headers=headers)))
 
     def send(self, page: Page, ending: str, **typed: str | None) -> Page:

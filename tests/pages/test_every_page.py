@@ -30,7 +30,10 @@ def paths(house: House) -> list[str]:
     house.decide("alice", settled, "reject", reason="no")
     decision = Decision.objects.get()
     return [
-        *(reverse(name) for name in ("inbox", "decided", "profile", "password", "tenant")),
+        *(
+            reverse(name)
+            for name in ("inbox", "review", "reviewed", "decided", "profile", "password", "tenant")
+        ),
         *(reverse(name, args=[gate.pk]) for name in ("decision", "record", "edit")),
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
         reverse("why", args=[gate.step_id]),

@@ -67,6 +67,31 @@ def test_on_the_decision_page(evil: Any, browser_of: Open) -> None:
     assert "hidden characters in" in page.text
 
 
+def test_on_the_review_of_several(house: House, browser_of: Open) -> None:
+    house.previews["shop.order"] = lambda *_: shown_preview(EVIL, warnings=[EVIL])
+    house.tool("shop.order", arguments=FREE, headline="Buy {a}", consequence="{a} is bought")
+    for _ in range(2):
+        gate = house.ask(
+            "shop.order",
+            {"a": EVIL, "deep": {EVIL: [EVIL]}},
+            run=house.run(goal=EVIL),
+            reasoning=EVIL,
+            milestone=EVIL,
+            failure_modes=[EVIL],
+        )
+    browser = browser_of("alice")
+    page = browser.get("/inbox/review")
+    check(page)
+    for label in LABELS:
+        assert page.text.count(label) >= 18, label
+    assert "hidden characters in" in page.text
+    form = page.form("/inbox/review")
+    told = browser.follow(browser.post(form.action, {**form.fields, "gate": [str(gate.pk)]}))
+    assert told.tags.count("script") == 1
+    assert not {"img", "i"} & set(told.tags)
+    assert "\u202e" not in told.text
+
+
 def test_in_lists_titles_and_records(evil: Any, house: House, browser_of: Open) -> None:
     browser = browser_of("alice")
     page = browser.get("/inbox")

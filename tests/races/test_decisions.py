@@ -13,6 +13,7 @@ from django.db import connection, connections, transaction
 from approvals import hot
 from approvals.errors import AlreadyDecided, AlreadyStarted, DigestMismatch, NotAnApprover
 from approvals.models import Decision, Gate
+from approvals.services.bulk import Chosen, approve_together
 from approvals.services.decisions import withdraw_decision
 from approvals.services.grants import set_grants
 from interrupts.models import Interrupt, Run, Step
@@ -269,3 +270,39 @@ def test_a_gate_is_settled_by_its_run_being_cancelled_or_by_a_decision(house, wa
         assert Run.objects.get(pk=gate.run_id).status == "cancelled"
         assert house.work(gate.run_id) == 0
         assert house.calls == []
+
+
+def test_several_approved_in_contrary_orders_wait_for_none_of_each_other(house):
+    house.policy(TWO)
+    gates = [house.ask() for _ in range(8)]
+    chosen = [Chosen(gate.pk, gate.digest) for gate in gates]
+
+    hers, theirs = at_once(
+        house,
+        lambda: approve_together(house.people["alice"], chosen),
+        lambda: approve_together(house.people["carol"], chosen[::-1]),
+    )
+
+    votes = Counter(one.status for one in [*hers, *theirs])
+    assert votes == {"counted": 8, "approved": 8}
+    assert all(fresh(gate).state == "approved" for gate in gates)
+    assert Decision.objects.count() == 16
+
+
+def test_one_that_is_rejected_meanwhile_keeps_no_other_back(house):
+    for _ in range(10):
+        gates = [house.ask() for _ in range(3)]
+        chosen = [Chosen(gate.pk, gate.digest) for gate in gates]
+        last = gates[-1]
+
+        told, contrary = at_once(
+            house,
+            lambda chosen=chosen: approve_together(house.people["alice"], chosen),
+            lambda last=last: house.decided("carol", last, "reject", reason="no"),
+        )
+
+        assert [one.status for one in told[:2]] == ["approved", "approved"]
+        approved = told[-1].status == "approved"
+        assert isinstance(contrary, AlreadyDecided) == approved
+        assert fresh(last).state == ("approved" if approved else "rejected")
+        assert Decision.objects.filter(gate=last).count() == 1
