@@ -99,11 +99,26 @@ class Condition:
 
     def holds(self, facts: Facts) -> bool:
         """Say whether the condition is true of the facts; raises `ConditionError`."""
+        answer = self._answer(facts)
+        if not isinstance(answer, bool):
+            raise ConditionError("it is neither true nor false")
+        return answer
+
+    def score(self, facts: Facts) -> float:
+        """Return the number from 0 to 1 that it gives; raises `ConditionError` if it gives none."""
+        answer = self._answer(facts)
+        if not isinstance(answer, int | float) or isinstance(answer, bool):
+            raise ConditionError("it gives no number")
+        if not 0 <= answer <= 1:  # nor is what compares with nothing, such as 0.0 / 0.0
+            raise ConditionError("it gives a number outside 0 to 1")
+        return answer
+
+    def _answer(self, facts: Facts) -> Any:
         if self._program is None or self._shape is None:
             raise ConditionError("it is no condition that this service reads")
         context = facts.context(self._shape)
         try:
-            answer = self._program.execute(context)
+            return self._program.execute(context)
         except LookupError:
             raise ConditionError("a member or an item that it names is not there") from None
         except TypeError:
@@ -112,9 +127,6 @@ class Condition:
             raise ConditionError("a calculation in it has no result") from None
         except (RuntimeError, ValueError) as fault:
             raise ConditionError(_why(fault)) from None
-        if not isinstance(answer, bool):
-            raise ConditionError("it is neither true nor false")
-        return answer
 
 
 def _why(fault: Exception) -> str:
@@ -128,10 +140,10 @@ def _work(shape: Shape, facts: Facts) -> int:
     return once + shape.readings_in_loops * facts.size * facts.widest
 
 
-def condition_faults(source: Any) -> list[str]:
-    """Return why a condition cannot be saved, with the column; none: it can."""
+def condition_faults(source: Any, what: str = "condition") -> list[str]:
+    """Return why a condition (or a score) cannot be saved, with the column; none: it can."""
     if not isinstance(source, str) or not source.strip():
-        return ["A condition is a text in CEL."]
+        return [f"A {what} is a text in CEL."]
     try:
         _compiled(source)
     except SyntaxFault as fault:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.policy.conditions import Condition, ConditionError, Facts
-from approvals.policy.judging import Kind, Rule, Subject, facts_of, parse_rule
+from approvals.policy.judging import (
+    Kind,
+    Rule,
+    Subject,
+    facts_of,
+    parse_rule,
+    told_score,
+    with_score,
+)
+from approvals.policy.scoring import parse_scorer
 from config.globs import matches_any
 
 
@@ -28,6 +37,9 @@ def explain(document: Mapping[str, Any], subject: Subject) -> list[RuleSaid]:
     First those that count, deny before approve before allow; each part by name.
     """
     facts = facts_of(subject)
+    scorers = map(parse_scorer, document.get("scorers") or ())
+    of_tool = [one for one in scorers if matches_any(one.tools, subject.tool)]
+    subject = with_score(subject, of_tool, facts)
     rules = [parse_rule(rule) for rule in document.get("rules") or ()]
     return sorted((_said(rule, subject, facts) for rule in rules), key=_place)
 
@@ -59,8 +71,8 @@ def _untriggered(rule: Rule, subject: Subject) -> str | None:
         return None
     if rule.trigger == "risk":
         if subject.risk_score is None:
-            return "The agent stated no risk score."
-        return f"The risk score {subject.risk_score} is below {rule.at_least}."
+            return "No scorer is for its tool, and the agent stated no risk score."
+        return told_score(subject, f"is below {rule.at_least}.")
     if rule.trigger == "confidence":
         if subject.confidence is None:
             return "The agent stated no confidence."

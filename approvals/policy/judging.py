@@ -1,10 +1,11 @@
 """What a policy says of one call: the strictest of the rules that match, in any order."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from approvals.policy.conditions import Condition, ConditionError, Facts
+from approvals.policy.scoring import Scorer, parse_scorer, score
 from config.globs import matches_any
 
 Kind = Literal["allow", "approve", "deny"]
@@ -17,7 +18,11 @@ MAX_TOOLS_KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A call as policy sees it; the last three are the agent's own words and may be missing."""
+    """A call as policy sees it; from `confidence` on, the agent's own words, which may be missing.
+
+    Once the policy's scorers have spoken, `risk_score` is the larger of theirs and the agent's, and
+    `scored` says how a scorer's came about where it is that one.
+    """
 
     tool: str
     effect: str
@@ -28,6 +33,7 @@ class Subject:
     confidence: float | None = None
     risk_score: float | None = None
     milestone: str | None = None
+    scored: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +115,18 @@ class Rule:
 
     def _words(self, subject: Subject) -> str:
         if self.trigger == "risk":
-            return f"The risk score {subject.risk_score} is at least {self.at_least}."
+            return told_score(subject, f"is at least {self.at_least}.")
         if self.trigger == "confidence":
             return f"The stated confidence {subject.confidence} is below {self.below}."
         if self.trigger == "milestone":
             return f"The step is the milestone {subject.milestone}."
         return f"The policy has a rule for {subject.tool}."
+
+
+def told_score(subject: Subject, compared: str) -> str:
+    """Say how the score compares, and where it comes from if it is a scorer's."""
+    told = f"The risk score {subject.risk_score} {compared}"
+    return told if subject.scored is None else f"{told} {subject.scored}"
 
 
 _Matched = list[tuple[Rule, str]]
@@ -127,23 +139,26 @@ class _Applicable:
     deny: list[Rule] = field(default_factory=list)
     approve: list[Rule] = field(default_factory=list)
     allow: list[Rule] = field(default_factory=list)
+    scorers: list[Scorer] = field(default_factory=list)  # none where no rule looks at the score
     fixed: dict[str, Verdict] | None = None  # by effect
 
 
 class CompiledPolicy:
     """A policy version made ready; it may be kept for as long as the version."""
 
-    __slots__ = ("_by_tool", "_rules")
+    __slots__ = ("_by_tool", "_rules", "_scorers")
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], scorers: Iterable[Scorer] = ()) -> None:
         self._rules = sorted(rules, key=lambda rule: rule.name)
+        self._scorers = list(scorers)
         self._by_tool: dict[str, _Applicable] = {}
 
     def judge(self, subject: Subject) -> Verdict:
         """Say what the strictest matching rule says: deny over approve over allow.
 
         Among those that ask, the largest quorum, the shortest expiry and the common approvers
-        count. Where no rule matches, `read` is allowed and everything else asks.
+        count. Where no rule matches, `read` is allowed and everything else asks. The risk score is
+        the larger of what the scorers say and what the agent says.
         """
         applicable = self._by_tool.get(subject.tool) or self._learn(subject.tool)
         if applicable.fixed is not None:
@@ -157,8 +172,11 @@ class CompiledPolicy:
         for rule in self._rules:
             if rule.tools is None or matches_any(rule.tools, tool):
                 getattr(found, rule.then).append(rule)
-        if all(rule.is_fixed for rule in (*found.deny, *found.approve, *found.allow)):
+        rules = (*found.deny, *found.approve, *found.allow)
+        if all(rule.is_fixed for rule in rules):
             found.fixed = {}
+        if any(rule.trigger == "risk" for rule in rules):
+            found.scorers = [one for one in self._scorers if matches_any(one.tools, tool)]
         if len(self._by_tool) >= MAX_TOOLS_KEPT:
             self._by_tool.clear()
         self._by_tool[tool] = found
@@ -175,8 +193,18 @@ def facts_of(subject: Subject) -> Facts:
     )
 
 
+def with_score(subject: Subject, scorers: Iterable[Scorer], facts: Facts) -> Subject:
+    """Return the call with what these scorers say of it; the agent's own score only raises."""
+    found = score(scorers, facts)
+    if found is None or (subject.risk_score is not None and subject.risk_score >= found.value):
+        return subject
+    return replace(subject, risk_score=found.value, scored=found.explanation)
+
+
 def _judge(applicable: _Applicable, subject: Subject) -> Verdict:
     facts = facts_of(subject)
+    if applicable.scorers:
+        subject = with_score(subject, applicable.scorers, facts)
     if matched := _matching(applicable.deny, subject, facts):
         return _denied(matched)
     if matched := _matching(applicable.approve, subject, facts):
@@ -268,9 +296,12 @@ def compile_policy(document: Mapping[str, Any]) -> CompiledPolicy:
     """Make a validated policy document ready.
 
     A condition that was saved and no longer compiles has no answer from then on: its rule counts
-    where it denies or asks, and never allows.
+    where it denies or asks, and never allows; such a score counts as 1.
     """
-    return CompiledPolicy(parse_rule(rule) for rule in document.get("rules") or ())
+    return CompiledPolicy(
+        (parse_rule(rule) for rule in document.get("rules") or ()),
+        map(parse_scorer, document.get("scorers") or ()),
+    )
 
 
 def parse_rule(rule: Mapping[str, Any]) -> Rule:

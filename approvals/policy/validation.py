@@ -18,6 +18,7 @@ Fault = tuple[str, str]
 Check = Callable[[Any], Iterator[Fault]]
 
 MAX_RULES: Final = 500
+MAX_SCORERS: Final = 100
 MAX_ITEMS: Final = 100
 MAX_TEXT: Final = 500
 MAX_NAME: Final = 100
@@ -62,6 +63,7 @@ def _document_faults(
     checks: dict[str, Check] = {
         "allowed_hosts": lambda hosts: _list(hosts, _host, "allowed hosts", at_least=0),
         "rules": lambda rules: _rules(rules, groups),
+        "scorers": _scorers,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
         "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
     }
@@ -148,13 +150,13 @@ def _members_of_rule(rule: dict[str, Any], own: str | None) -> Iterator[Fault]:
             yield pointer(member), "A rule has no such member."
 
 
-def _name(name: Any, names: set[Any]) -> Iterator[Fault]:
+def _name(name: Any, names: set[Any], of: str = "rule") -> Iterator[Fault]:
     if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
-        yield "/name", f"A rule has a name of 1 to {MAX_NAME} visible characters."
+        yield "/name", f"A {of} has a name of 1 to {MAX_NAME} visible characters."
     elif name == DEFAULT:
         yield "/name", f"{DEFAULT} names what holds where no rule matches."
     elif name in names:
-        yield "/name", "Another rule has this name."
+        yield "/name", f"Another {of} has this name."
     else:
         names.add(name)
 
@@ -301,6 +303,31 @@ def _can_meet(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 # What stands beside the rules
+
+
+def _scorers(scorers: Any) -> Iterator[Fault]:
+    if not isinstance(scorers, list) or len(scorers) > MAX_SCORERS:
+        yield "", f"A list of at most {MAX_SCORERS} scorers stands here."
+        return
+    names: set[Any] = set()
+    for index, scorer in enumerate(scorers):
+        yield from _below(_scorer(scorer, names), index)
+
+
+def _scorer(scorer: Any, names: set[Any]) -> Iterator[Fault]:
+    if not isinstance(scorer, dict):
+        yield "", "A scorer is an object."
+        return
+    yield from _name(scorer.get("name"), names, "scorer")
+    yield from _object({name: scorer[name] for name in scorer if name != "name"}, _OF_SCORER)
+    missing = [member for member in _OF_SCORER if member not in scorer]
+    yield from ((pointer(member), f"A scorer says its {member}.") for member in missing)
+
+
+_OF_SCORER: Final[Mapping[str, Check]] = {
+    "tools": lambda globs: _list(globs, _glob, "globs"),
+    "score": lambda value: (("", detail) for detail in condition_faults(value, "score")),
+}
 
 
 def _host(value: Any) -> Iterator[Fault]:

@@ -261,7 +261,11 @@ def test_a_verdict_is_explained_rule_by_rule(house):
 @pytest.mark.parametrize(
     ("rule", "said", "words"),
     [
-        ({"trigger": "risk", "at_least": 0.5}, {}, "The agent stated no risk score."),
+        (
+            {"trigger": "risk", "at_least": 0.5},
+            {},
+            "No scorer is for its tool, and the agent stated no risk score.",
+        ),
         (
             {"trigger": "risk", "at_least": 0.5},
             {"risk_score": 0.4},
