@@ -14,7 +14,8 @@ from approvals.services.policies import publish_draft, save_draft
 from config.errors import InvalidBody
 from tenants.journal import SYSTEM
 from tests.approvals.house import House
-from tests.approvals.test_policy_judging import OF_TRIGGER, call, is_no_looser, rule
+from tests.approvals.policies import OF_TRIGGER, is_as_strict
+from tests.approvals.test_policy_judging import call, rule
 from tests.interrupts.house import everything
 
 LARGE = "decimal(arguments.amount) > decimal('100') ? 0.9 : 0.1"
@@ -273,7 +274,7 @@ def test_whatever_the_agent_says_of_its_risk_never_loosens(
     said = {"risk_score": own, "confidence": confidence, "milestone": milestone}
     speaking = call(arguments=silent.arguments, **said)
     before, after = verdict_of(rules, scorers, silent), verdict_of(rules, scorers, speaking)
-    assert is_no_looser(after, before)
+    assert is_as_strict(after, before)
 
 
 @given(RULES, SCORERS, st.builds(scorer, SCORES, st.just("added")), SUBJECTS)
@@ -281,7 +282,7 @@ def test_a_further_scorer_never_loosens(
     rules: list[Any], scorers: list[Any], added: Any, subject: Subject
 ) -> None:
     before = verdict_of(rules, scorers, subject)
-    assert is_no_looser(verdict_of(rules, [*scorers, added], subject), before)
+    assert is_as_strict(verdict_of(rules, [*scorers, added], subject), before)
 
 
 @given(RULES, SCORERS, SUBJECTS, st.integers())
