@@ -13,13 +13,14 @@ from uuid import UUID
 
 from approvals import selectors
 from approvals.models import Assignment, Decision, Gate
-from interrupts.models import Interrupt, InterruptStatus, Reason, Step, StepStatus
+from interrupts.models import Interrupt, InterruptStatus, Question, Reason, Step, StepStatus
 from interrupts.work import Work
 from tenants.models import Membership, OutboxMessage, Role
 from tenants.queue import tell_soon
 
 VOTE: Final = "notice.vote"  # another decided what the person had approved: about the decision
 EXPIRED: Final = "notice.expired"  # nobody decided what had waited for the person: about the gate
+ANSWER: Final = "notice.answer"  # the agent has answered what the person asked: about the question
 FAILED: Final = "notice.failed"  # what the person approved: about the step
 UNKNOWN: Final = "notice.unknown"  # likewise: about the interrupt
 RECOVERY: Final = "notice.recovery"  # an operator is to settle it: about the same interrupt
@@ -37,6 +38,11 @@ def tell_of_expiry(gate: Gate, now: datetime) -> None:
     """Have those told for whom the gate had waited."""
     asked = Assignment.objects.filter(gate=gate)
     _owe(EXPIRED, gate.pk, asked.values_list("user_id", flat=True), now)
+
+
+def tell_of_answer(question: Question, now: datetime) -> None:
+    """Have whoever asked told that the agent has answered."""
+    _owe(ANSWER, question.pk, [question.by_id], now)
 
 
 def tell_of_outcome(work: Work, step: Step) -> None:

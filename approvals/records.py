@@ -11,7 +11,7 @@ from uuid import UUID
 from approvals import deciders
 from approvals.authority import Refusal
 from approvals.models import FINAL_GATES, Assignment, Decision, Gate, View
-from interrupts.models import Attempt, Receipt, Step, StepStatus
+from interrupts.models import Attempt, Question, Receipt, Step, StepStatus
 from interrupts.selectors import bodies
 from tenants.models import User
 
@@ -30,11 +30,12 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What became of a gate: what people said of it, and each try at its step."""
+    """What became of a gate: what people said and asked of it, and each try at its step."""
 
     decisions: Sequence[Decision]
     attempts: Sequence[Attempt]
     receipts: Sequence[Receipt]
+    questions: Sequence[Question]
 
 
 def beside(gate: Gate, viewer: UUID) -> Beside:
@@ -61,7 +62,8 @@ def record(gate: Gate) -> Record:
     decisions = Decision.objects.filter(gate=gate).select_related("user").order_by("id")
     attempts = Attempt.objects.filter(step=gate.step_id).order_by("id")
     receipts = Receipt.objects.filter(step=gate.step_id).order_by("id")
-    return Record(list(decisions), list(attempts), list(receipts))
+    asked = Question.objects.filter(gate=gate.pk).select_related("by").order_by("id")
+    return Record(list(decisions), list(attempts), list(receipts), list(asked))
 
 
 def seen(gate_id: UUID, decision_id: UUID) -> tuple[Decision, View | None]:

@@ -6,8 +6,9 @@ from typing import Final
 
 from approvals.cases import MAX_HOLD_SECONDS
 from approvals.models import Verdict
+from approvals.services.questions import MAX_ANSWER, MAX_QUESTION
 from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
-from interrupts.api.bodies import SHARE, one_of
+from interrupts.api.bodies import SESSION, SHARE, one_of
 from tenants.api.body import ANY, FREE, ID, INSTANT, members, text
 
 MAX_REASON: Final = 10_000
@@ -39,6 +40,9 @@ DECIDE: Final = members(
         },
     },
 )
+
+ASK: Final = members({"text": text(MAX_QUESTION, least=1)})
+ANSWER: Final = members({"text": text(MAX_ANSWER, least=1)}, {"session": SESSION})
 
 CHECK: Final = members(
     {"tool": text(200, least=1), "arguments": FREE},

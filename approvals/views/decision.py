@@ -15,10 +15,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from approvals import records, selectors, snapshots, waiting
 from approvals.cases import UNSET
 from approvals.errors import ConfirmationRequired
-from approvals.models import Ceremony, Gate, Verdict
+from approvals.models import OPEN_GATES, Ceremony, Gate, Verdict
 from approvals.records import Beside
 from approvals.services import decisions, edits, gates
 from approvals.services.edits import EditShown
+from approvals.services.questions import MAX_QUESTION
 from approvals.shown import GateShown
 from approvals.views import edit_form
 from approvals.views.answers import UNDO_SECONDS, VERDICTS, read_answer
@@ -141,6 +142,8 @@ def decision_page(
         "missing": max(gate.quorum - shown.given, 0),
         "holds": gate.ceremony == "single" and gate.risk == "low",
         "undo_seconds": UNDO_SECONDS,
+        "open": gate.state in OPEN_GATES,
+        "longest_question": MAX_QUESTION,
         "next": waiting.next_waiting(viewer, gate),
     }
     status = refusal.status if refusal is not None else 200

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from approvals.models import OPEN_GATES, Assignment, Decision, Gate, GateState, Verdict
 from approvals.selectors import is_vote
 from approvals.services.notices.words import Told, about, link_to, plain, risk_of, undo_of, when
+from interrupts.models import Question
 from tenants.models import User
 
 _EXPIRIES: Final = {
@@ -57,6 +58,13 @@ def voted(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     said = Decision.objects.filter(pk__in=named, withdrawn_at=None).order_by("pk")
     related = said.select_related("user", "gate__run__agent", "gate__step")
     return [_voted(decision) for decision in related]
+
+
+def answered(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    """Tell of answers while they can still be of use: what they say is on the page alone."""
+    asked = Question.objects.filter(pk__in=named, answered_at__isnull=False).order_by("pk")
+    gates = {gate.pk: gate for gate in _gates([one.gate for one in asked])}
+    return [_answered(gate, one) for one in asked if (gate := gates[one.gate]).state in OPEN_GATES]
 
 
 def _assigned(recipient: UUID, named: Sequence[UUID]) -> QuerySet[Gate]:
@@ -110,6 +118,18 @@ def _voted(decision: Decision) -> Told:
         said=said,
         headline=headline,
         facts=[*facts_of(gate), f"Decided: {who}, {when(decision.at)}"],
+        link=link_to(gate),
+        foot=about(gate),
+    )
+
+
+def _answered(gate: Gate, question: Question) -> Told:
+    headline = plain(gate.headline)
+    return Told(
+        subject=f"Answered: {headline}",
+        said="The agent has answered what you asked about this. It still waits for a decision.",
+        headline=headline,
+        facts=[*facts_of(gate), f"You asked: {when(question.at)}"],
         link=link_to(gate),
         foot=about(gate),
     )
