@@ -35,7 +35,9 @@ def mine(user_id: UUID, *, settled: bool) -> QuerySet[Gate]:
     if settled:
         said = Decision.objects.filter(gate=OuterRef("pk"), user=user_id)
         return gates().filter(Exists(said))
-    return gates().filter(assignments__user=user_id, state__in=sorted(OPEN_GATES))
+    return gates().filter(
+        assignments__user=user_id, assignments__passed_at=None, state__in=sorted(OPEN_GATES)
+    )
 
 
 def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:

@@ -62,6 +62,7 @@ EFFECTS: Final = (
 DECISIONS: Final = (
     "gate.opened",
     "gate.decided",
+    "gate.reassigned",
     "gate.question_asked",
     "gate.question_answered",
     "gate.decision_withdrawn",

@@ -6,6 +6,7 @@ from typing import Final
 
 from approvals.cases import MAX_HOLD_SECONDS
 from approvals.models import Verdict
+from approvals.services.assignments import MAX_NOTE
 from approvals.services.questions import MAX_ANSWER, MAX_QUESTION
 from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
 from interrupts.api.bodies import SESSION, SHARE, one_of
@@ -43,6 +44,10 @@ DECIDE: Final = members(
 
 ASK: Final = members({"text": text(MAX_QUESTION, least=1)})
 ANSWER: Final = members({"text": text(MAX_ANSWER, least=1)}, {"session": SESSION})
+
+REASSIGN: Final = members(
+    {"to": text(150, least=1, description="A username.")}, {"note": text(MAX_NOTE)}
+)
 
 CHECK: Final = members(
     {"tool": text(200, least=1), "arguments": FREE},

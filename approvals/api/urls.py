@@ -12,6 +12,7 @@ urlpatterns = [
     path("gates/<id:pk>", gates.GateView.as_view()),
     path("gates", gates.GatesView.as_view()),
     path("gates/<id:pk>/decisions/<id:decision>", gates.DecisionView.as_view()),
+    path("gates/<id:pk>/assignment", gates.AssignmentView.as_view()),
     path("gates/<id:pk>/questions", questions.QuestionsView.as_view()),
     path("gates/<id:pk>/questions/<id:question>/answer", questions.AnswerView.as_view()),
     path("policies/current", policies.CurrentPolicyView.as_view()),

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from approvals import deciders, owed
+from approvals import cases, deciders, owed
 from approvals.errors import (
     AlreadyAnswered,
-    AlreadyDecided,
-    GateExpired,
     GatePreparing,
     TooManyQuestions,
 )
-from approvals.models import OPEN_GATES, Gate, GateState
+from approvals.models import Gate, GateState
 from config.errors import AgentsOnly, InvalidBody, PeopleOnly
 from interrupts import imprints
 from interrupts.models import Question
@@ -50,7 +48,7 @@ def ask_agent(
     with working(_run_of(gate_id), principal.actor) as work:
         gate = Gate.objects.get(pk=gate_id)
         deciders.check(principal.id, gate.tool_id, work.run, gate.approvers)
-        _check_open(work, gate)
+        cases.check_is_open(gate, work.now)
         asked = list(Question.objects.filter(gate=gate_id).select_related("by"))
         for one in asked:
             if (one.by_id, one.text, one.answer) == (principal.id, text, None):
@@ -108,7 +106,7 @@ def answer_question(
                 raise AlreadyAnswered
             return Asked(question, replayed=True)
         gate = Gate.objects.get(pk=gate_id)
-        _check_open(work, gate)
+        cases.check_is_open(gate, work.now)
         if_match.check(work.run.state_version)
         question.answer, question.answered_at = text, work.now
         question.save(update_fields=["answer", "answered_at"])
@@ -133,13 +131,3 @@ def _check_text(text: str, most: int) -> None:
         raise InvalidBody.at("/text", "Say something.")
     if len(text) > most:
         raise InvalidBody.at("/text", f"Must have {most} characters at most.")
-
-
-def _check_open(work: Work, gate: Gate) -> None:
-    """Refuse a gate that is final, or has expired and was not yet found to have."""
-    is_open = gate.state in OPEN_GATES
-    is_over = is_open and gate.expires_at is not None and gate.expires_at <= work.now
-    if is_over or gate.state == GateState.EXPIRED:
-        raise GateExpired
-    if not is_open:
-        raise AlreadyDecided(f"The gate is {gate.state.replace('_', ' ')}.")

@@ -317,6 +317,16 @@ def _answer(said: Said) -> Words:
     )
 
 
+def _gate_handed(said: Said) -> Words:
+    return Words(
+        icon="user",
+        css="safe",
+        what="its decision was handed to somebody else",
+        quoted=said.text("note"),
+        gate=said.text("gate"),
+    )
+
+
 def _gate(what: str, icon: str = "gate", css: str = "safe") -> Callable[[Said], Words]:
     def tell(said: Said) -> Words:
         return Words(icon=icon, css=css, what=what, quoted=said.text("why"), gate=said.text("gate"))
@@ -474,6 +484,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "gate.decided": _decided,
     "gate.question_asked": _question,
     "gate.question_answered": _answer,
+    "gate.reassigned": _gate_handed,
     "gate.votes_ended": _gate("earlier approvals count no more", "undo"),
     "gate.decision_withdrawn": _gate("a decision was taken back", "undo"),
     "gate.reopened": _gate("waits for a decision again"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from approvals.services import gates, inboxes, notices, preview, questions
+from approvals.services import assignments, gates, inboxes, notices, preview, questions
 from interrupts import sweep
 from interrupts.services import (
     attempts,
@@ -334,6 +334,13 @@ CASES: dict[str, Case] = {
         questioned,
         lambda scene, names: questions.answer_question(
             scene.agent, UUID(names["gate"]), UUID(names["question"]), text="o-7"
+        ),
+    ),
+    "hand a gate on": Case(
+        f"{APPROVALS}.assignments.reassign_gate",
+        gated("book"),
+        lambda scene, names: assignments.reassign_gate(
+            scene.people["alice"], UUID(names["gate"]), to=scene.people["carol"].name
         ),
     ),
     "look at an edit": Case(f"{APPROVALS}.edits.look_at_edit", gated("book"), look_at_edit),

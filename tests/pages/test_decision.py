@@ -148,7 +148,9 @@ def test_on_what_cannot_be_undone_the_safe_answer_comes_first(
         tool(house, ceremony)
         page = browser.get(path(house.ask()))
         actions = [form.action.rpartition("/")[2] for form in page.forms[1:]]
-        orders[ceremony] = [action for action in actions if action != "questions"]
+        orders[ceremony] = [
+            action for action in actions if action not in {"questions", "assignment"}
+        ]
     assert orders["review"] == ["approve", "edit", "changes", "respond", "reject"]
     assert orders["typed"] == ["reject", "edit", "changes", "respond", "approve"]
 

@@ -33,6 +33,7 @@ def paths(house: House) -> list[str]:
         *(reverse(name) for name in ("inbox", "decided", "profile", "password", "tenant")),
         *(reverse(name, args=[gate.pk]) for name in ("decision", "record", "edit")),
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
+        reverse("assignment", args=[gate.pk]),
         reverse("questions", args=[gate.pk]),
         reverse("why", args=[gate.step_id]),
         *(reverse(name, args=[settled.pk, decision.pk]) for name in ("seen", "withdraw")),

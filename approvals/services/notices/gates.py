@@ -24,6 +24,7 @@ _EXPIRED: Final = {
     "escalate": "Others are asked.",
 }
 _WAITS: Final = "A decision waits for you."
+_HANDED: Final = "Somebody has handed you this decision."
 _STILL: Final = "Half of the time to decide this has passed, and it still waits."
 _NOBODY: Final = (
     "Nobody may decide this: who could asked for it, answers for its agent, or"
@@ -43,6 +44,10 @@ def asked(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
 
 def reminded(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     return [_waiting(gate, "Reminder: ", _STILL) for gate in _assigned(recipient, named)]
+
+
+def handed(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    return [_waiting(gate, "Handed to you: ", _HANDED) for gate in _assigned(recipient, named)]
 
 
 def undecidable(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
@@ -69,7 +74,7 @@ def answered(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
 
 def _assigned(recipient: UUID, named: Sequence[UUID]) -> QuerySet[Gate]:
     """Return the gates that still wait for the person."""
-    mine = Assignment.objects.filter(user=recipient, gate__in=named).values_list(
+    mine = Assignment.objects.filter(user=recipient, gate__in=named, passed_at=None).values_list(
         "gate_id", flat=True
     )
     return _gates(named).filter(pk__in=mine, state__in=sorted(OPEN_GATES))
