@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -197,6 +198,16 @@ def _has_changed(case: Case) -> bool:
     if version is None or version.pk != case.gate.tool_version_id:
         return True
     return case.judged is not None and case.judged.verdict == "deny"
+
+
+def check_is_open(gate: Gate, now: datetime) -> None:
+    """Refuse a gate that is final, or has expired and was not yet found to have."""
+    is_open = gate.state in OPEN_GATES
+    is_over = is_open and gate.expires_at is not None and gate.expires_at <= now
+    if is_over or gate.state == GateState.EXPIRED:
+        raise GateExpired
+    if not is_open:
+        raise AlreadyDecided(f"The gate is {gate.state.replace('_', ' ')}.")
 
 
 # Is the rest of what was sent in order?

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Exists, OuterRef
 
 from approvals import authority
 from approvals.authority import Refusal, RunFor
@@ -152,3 +153,6 @@ def reassign(gates: Sequence[UUID], now: datetime) -> None:
     stale = [one.pk for one in assigned if one.user_id not in may.get(one.gate_id, ())]
     Assignment.objects.filter(pk__in=stale).delete()
     assign(gates, now)
+    # What was handed to one who may not any more comes back to those who handed it on.
+    asked = Assignment.objects.filter(gate=OuterRef("gate"), passed_at=None)
+    Assignment.objects.filter(~Exists(asked), gate__in=gates).update(passed_at=None)

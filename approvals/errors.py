@@ -47,6 +47,18 @@ class DigestMismatch(_WithGate):
     code = "digest-mismatch"
 
 
+class AlreadyAnswered(DomainError):
+    """The question has another answer."""
+
+    code = "already-answered"
+
+
+class TooManyQuestions(DomainError):
+    """As much as may be has been asked about this gate."""
+
+    code = "too-many-questions"
+
+
 class GatePreparing(DomainError):
     """The gate's preview is being taken; ask again in a moment."""
 

@@ -20,7 +20,7 @@ from approvals.models import Decision, Gate
 from approvals.shown import LOOKED_BACK, GateShown, Similar
 from config.keys import current_key_id, stream_key
 from interrupts import content
-from interrupts.models import Checkpoint, Run, Step
+from interrupts.models import Checkpoint, Question, Run, Step
 from interrupts.transitions import checkpoints
 from tenants.idempotency import Answer, KeyName
 from tenants.ids import uuid7
@@ -57,12 +57,20 @@ APPROVE = (
 SHOW = f"""
 SELECT {", ".join(f"g.{field.column}" for field in _GATE)},
     {", ".join(f"d.{field.column}" for field in _DECISION)},
-    r.state_version, s.tool_name, b.body, b.cipher, past.approved, past.rejected, past.edited
+    r.state_version, s.tool_name, b.body, b.cipher, asked.*,
+    past.approved, past.rejected, past.edited
 FROM approvals_gate g
 JOIN approvals_decision d ON d.id = %b::uuid
 JOIN interrupts_run r ON r.id = g.run_id
 JOIN interrupts_step s ON s.id = g.step_id
 JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
+CROSS JOIN LATERAL (
+    SELECT array_agg(q.id ORDER BY q.id), array_agg(q.text ORDER BY q.id),
+        array_agg(q.at ORDER BY q.id), array_agg(q.answer ORDER BY q.id),
+        array_agg(q.answered_at ORDER BY q.id), array_agg(q.by_id ORDER BY q.id),
+        array_agg(who.username::text ORDER BY q.id)
+    FROM interrupts_question q JOIN tenants_user who ON who.id = q.by_id WHERE q.gate = g.id
+) asked
 CROSS JOIN LATERAL approvals_similar(g.tool_id, {LOOKED_BACK}) past
 WHERE g.id = %b::uuid
 """  # noqa: S608 - names of ours
@@ -197,7 +205,8 @@ def _shown(principal: Principal, row: Row) -> GateShown:
     decided_end = gate_end + len(_DECIDED_FIELDS)
     gate = Gate.from_db(DEFAULT_DB_ALIAS, _FIELDS, row[:gate_end])
     decision = Decision.from_db(DEFAULT_DB_ALIAS, _DECIDED_FIELDS, row[gate_end:decided_end])
-    state_version, tool_name, body, cipher, *similar = row[decided_end:]
+    state_version, tool_name, body, cipher = row[decided_end : decided_end + 4]
+    *asked, approved, rejected, edited = row[decided_end + 4 :]
     gate.run = _part_of(Run, id=gate.run_id, state_version=state_version)
     gate.step = _part_of(Step, id=gate.step_id, tool_name=tool_name)
     decision.user = _part_of(User, id=principal.id, username=principal.name)
@@ -208,8 +217,23 @@ def _shown(principal: Principal, row: Row) -> GateShown:
         bodies={bytes(gate.arguments): arguments},
         given=1,
         may_decide=True,
-        similar=Similar(*similar),
+        similar=Similar(approved, rejected, edited),
+        questions=_questions(asked),
     )
+
+
+def _questions(columns: Sequence[Sequence[Any] | None]) -> list[Question]:
+    """Return what was asked about a gate; each column is None where nothing was."""
+    found = []
+    for pk, text, at, answer, answered_at, by, name in zip(
+        *(column or () for column in columns), strict=True
+    ):
+        one = _part_of(
+            Question, id=pk, text=text, at=at, answer=answer, answered_at=answered_at, by_id=by
+        )
+        one.by = _part_of(User, id=by, username=name)
+        found.append(one)
+    return found
 
 
 def _part_of(model: type[M], **columns: Any) -> M:

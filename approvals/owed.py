@@ -13,13 +13,15 @@ from uuid import UUID
 
 from approvals import selectors
 from approvals.models import Assignment, Decision, Gate
-from interrupts.models import Interrupt, InterruptStatus, Reason, Step, StepStatus
+from interrupts.models import Interrupt, InterruptStatus, Question, Reason, Step, StepStatus
 from interrupts.work import Work
 from tenants.models import Membership, OutboxMessage, Role
 from tenants.queue import tell_soon
 
 VOTE: Final = "notice.vote"  # another decided what the person had approved: about the decision
 EXPIRED: Final = "notice.expired"  # nobody decided what had waited for the person: about the gate
+ANSWER: Final = "notice.answer"  # the agent has answered what the person asked: about the question
+HANDED: Final = "notice.handed"  # another handed it to the person: about the gate
 FAILED: Final = "notice.failed"  # what the person approved: about the step
 UNKNOWN: Final = "notice.unknown"  # likewise: about the interrupt
 RECOVERY: Final = "notice.recovery"  # an operator is to settle it: about the same interrupt
@@ -35,8 +37,18 @@ def tell_voters(decision: Decision, voters: Iterable[UUID], now: datetime) -> No
 
 def tell_of_expiry(gate: Gate, now: datetime) -> None:
     """Have those told for whom the gate had waited."""
-    asked = Assignment.objects.filter(gate=gate)
+    asked = Assignment.objects.filter(gate=gate, passed_at=None)
     _owe(EXPIRED, gate.pk, asked.values_list("user_id", flat=True), now)
+
+
+def tell_of_answer(question: Question, now: datetime) -> None:
+    """Have whoever asked told that the agent has answered."""
+    _owe(ANSWER, question.pk, [question.by_id], now)
+
+
+def tell_of_handover(gate: Gate, to: UUID, now: datetime) -> None:
+    """Have a person told, once, that somebody has handed them the gate."""
+    _owe(HANDED, gate.pk, [to], now)
 
 
 def tell_of_outcome(work: Work, step: Step) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +12,10 @@ from uuid import UUID
 from approvals import deciders
 from approvals.authority import Refusal
 from approvals.models import FINAL_GATES, Assignment, Decision, Gate, Verdict, View
-from interrupts.models import Attempt, Receipt, Step, StepStatus
+from interrupts.models import Attempt, Question, Receipt, Step, StepStatus
 from interrupts.selectors import bodies
-from tenants.models import User
+from interrupts.watching import people
+from tenants.models import JournalEntry, User
 
 MOST_NAMED: Final = 20
 MOST_SIMILAR: Final = 5
@@ -25,16 +27,18 @@ class Beside:
 
     deciders: Sequence[User]  # who may decide it now, up to a bound
     refusal: Refusal | None  # why the viewer may not
+    is_asked: bool  # whether it stands in the viewer's inbox
     similar: Sequence[Gate]  # how the latest of this tool ended
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What became of a gate: what people said of it, and each try at its step."""
+    """What became of a gate: what people said and asked of it, and each try at its step."""
 
     decisions: Sequence[Decision]
     attempts: Sequence[Attempt]
     receipts: Sequence[Receipt]
+    questions: Sequence[Question]
 
 
 def beside(gate: Gate, viewer: UUID) -> Beside:
@@ -45,8 +49,38 @@ def beside(gate: Gate, viewer: UUID) -> Beside:
     return Beside(
         deciders=[person for person in people if person.pk in entitled],
         refusal=refusals[viewer],
+        is_asked=assigned.filter(user=viewer, passed_at=None).exists(),
         similar=_similar(gate),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Who handed a gate to whom, and why."""
+
+    at: datetime
+    by: str
+    to: str
+    note: str
+
+
+def handovers(gate: Gate) -> list[Handover]:
+    """Return who handed the gate to whom, the latest up to a bound, as its run's journal says."""
+    rows = JournalEntry.objects.filter(
+        stream=gate.run_id, kind="gate.reassigned", text__contains=str(gate.pk)
+    )
+    found = list(rows.order_by("-seq").values_list("at", "text")[:MOST_NAMED])[::-1]
+    read = [(at, json.loads(text)) for at, text in found]
+    names = people(one for _, said in read for one in (said["actor"], said["data"]["to"]))
+    return [
+        Handover(
+            at,
+            names.get(said["actor"]["id"], "somebody"),
+            names.get(said["data"]["to"]["id"], "somebody"),
+            said["data"].get("note", ""),
+        )
+        for at, said in read
+    ]
 
 
 def _similar(gate: Gate) -> list[Gate]:
@@ -61,7 +95,8 @@ def record(gate: Gate) -> Record:
     decisions = Decision.objects.filter(gate=gate).select_related("user").order_by("id")
     attempts = Attempt.objects.filter(step=gate.step_id).order_by("id")
     receipts = Receipt.objects.filter(step=gate.step_id).order_by("id")
-    return Record(list(decisions), list(attempts), list(receipts))
+    asked = Question.objects.filter(gate=gate.pk).select_related("by").order_by("id")
+    return Record(list(decisions), list(attempts), list(receipts), list(asked))
 
 
 def seen(gate_id: UUID, decision_id: UUID) -> tuple[Decision, View | None]:

@@ -20,7 +20,7 @@ from approvals.models import (
     Verdict,
 )
 from approvals.shown import LOOKED_BACK, GateShown, Similar
-from interrupts.models import Run, Step
+from interrupts.models import Question, Run, Step
 from interrupts.selectors import bodies
 
 
@@ -35,11 +35,13 @@ def mine(user_id: UUID, *, settled: bool) -> QuerySet[Gate]:
     if settled:
         said = Decision.objects.filter(gate=OuterRef("pk"), user=user_id)
         return gates().filter(Exists(said))
-    return gates().filter(assignments__user=user_id, state__in=sorted(OPEN_GATES))
+    return gates().filter(
+        assignments__user=user_id, assignments__passed_at=None, state__in=sorted(OPEN_GATES)
+    )
 
 
 def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
-    """Add to each gate its decisions, bodies and counts, for a person or (None) an agent."""
+    """Add to each gate its decisions, questions, bodies and counts, for a person or (None) an agent."""
     if not rows:
         return []
     decisions = _decisions(rows)
@@ -47,6 +49,7 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
     named += [one.edits for of_gate in decisions.values() for one in of_gate if one.edits]
     found = bodies(named)
     entitled = _entitled(rows, decisions, viewer)
+    questions = _questions(rows)
     similar = {} if viewer is None else _similar({gate.tool_id for gate in rows})
     return [
         GateShown(
@@ -59,6 +62,7 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
             ),
             may_decide=viewer is not None and viewer in entitled.get(gate.pk, ()),
             similar=similar.get(gate.tool_id, Similar()),
+            questions=questions.get(gate.pk, ()),
         )
         for gate in rows
     ]
@@ -78,6 +82,14 @@ def _decisions(rows: Sequence[Gate]) -> Mapping[UUID, list[Decision]]:
     found = Decision.objects.filter(gate__in=[gate.pk for gate in rows]).select_related("user")
     for one in found.order_by("id"):
         grouped[one.gate_id].append(one)
+    return grouped
+
+
+def _questions(rows: Sequence[Gate]) -> Mapping[UUID, list[Question]]:
+    grouped: dict[UUID, list[Question]] = defaultdict(list)
+    found = Question.objects.filter(gate__in=[gate.pk for gate in rows]).select_related("by")
+    for one in found.order_by("id"):
+        grouped[one.gate].append(one)
     return grouped
 
 
@@ -120,6 +132,10 @@ def database_time() -> datetime:
 def tools_of(run: Run) -> list[UUID]:
     """Return the tools of the run's steps."""
     return list(Step.objects.filter(run=run).values_list("tool_id", flat=True).distinct())
+
+
+def has_question(gate_id: UUID, question_id: UUID) -> bool:
+    return Question.objects.filter(pk=question_id, gate=gate_id).exists()
 
 
 def has_decision(gate_id: UUID, decision_id: UUID) -> bool:

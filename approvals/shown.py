@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from approvals.models import Decision, Gate
 from interrupts import catalogue
-from interrupts.models import ToolVersion
+from interrupts.models import Question, ToolVersion
 from tenants.scope import current_tenant_id
 
 LOOKED_BACK: Final = 50  # earlier gates of a tool that `similar` counts
@@ -32,6 +32,7 @@ class GateShown:
     given: int
     may_decide: bool
     similar: Similar
+    questions: Sequence[Question] = ()
 
     @property
     def version(self) -> ToolVersion:

@@ -2,10 +2,12 @@
 
 from django.urls import path
 
+from approvals.views.assignments import AssignmentView
 from approvals.views.bulk import ReviewedView, ReviewView
 from approvals.views.decision import AnswerView, DecisionView, EditView
 from approvals.views.lists import DecidedView, InboxView
 from approvals.views.notices import NoticesView, UndecidableView
+from approvals.views.questions import QuestionsView
 from approvals.views.record import RecordView, SeenView, WithdrawView
 from approvals.views.why import WhyView
 
@@ -20,6 +22,8 @@ urlpatterns = [
     path("decisions/<id:pk>", DecisionView.as_view(), name="decision"),
     path("decisions/<id:pk>/record", RecordView.as_view(), name="record"),
     path("decisions/<id:pk>/edit", EditView.as_view(), name="edit"),
+    path("decisions/<id:pk>/assignment", AssignmentView.as_view(), name="assignment"),
+    path("decisions/<id:pk>/questions", QuestionsView.as_view(), name="questions"),
     path("decisions/<id:pk>/seen/<id:decision>", SeenView.as_view(), name="seen"),
     path("decisions/<id:pk>/withdraw/<id:decision>", WithdrawView.as_view(), name="withdraw"),
     path("decisions/<id:pk>/<slug:answer>", AnswerView.as_view(), name="answer"),

@@ -12,7 +12,8 @@ from django.conf import settings
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, GateState, Verdict, View
 from approvals.transitions import IMPRINT
-from interrupts.models import Interrupt
+from interrupts import imprints
+from interrupts.models import Interrupt, Question
 from interrupts.verification import Fault, Said, Told
 from interrupts.verification.faults import compare, unmatched
 from tenants.scope import current_tenant_id
@@ -39,6 +40,8 @@ class VotesTold:
     ended: set[str] = field(default_factory=set)  # that count no more
     withdrawn: dict[str, Said] = field(default_factory=dict)
     authorized: set[str] = field(default_factory=set)  # gates that a step was authorised by
+    questions: dict[str, Said] = field(default_factory=dict)
+    answers: dict[str, Said] = field(default_factory=dict)
 
     @classmethod
     def of(cls, told: Told, only: Collection[str] | None) -> VotesTold:
@@ -103,6 +106,14 @@ def _undecidable(told: VotesTold, said: Said) -> None:
     told.gates[said.data["gate"]].undecidable = said if is_so else None
 
 
+def _asked(told: VotesTold, said: Said) -> None:
+    told.questions[said.data["question"]] = said
+
+
+def _answered(told: VotesTold, said: Said) -> None:
+    told.answers[said.data["question"]] = said
+
+
 _ENDS: Final[dict[str, str]] = {
     Verdict.REJECT: GateState.REJECTED.value,
     Verdict.REQUEST_CHANGES: GateState.CHANGES_REQUESTED.value,
@@ -114,6 +125,8 @@ _TAKES: Final[dict[str, Callable[[VotesTold, Said], None]]] = {
     "gate.updated": _vouched,
     "gate.escalated": _vouched,
     "gate.decided": _decided,
+    "gate.question_asked": _asked,
+    "gate.question_answered": _answered,
     "gate.votes_ended": _votes_ended,
     "gate.decision_withdrawn": _taken_back,
     "gate.expired": _closed,
@@ -145,6 +158,7 @@ def of_run(run: UUID, told: Told, only: Collection[str] | None = None) -> Iterat
     for pk in decisions.keys() & votes.decisions.keys():
         yield from _decision_faults(run, decisions[pk], votes)
     yield from _answer_faults(run, decisions)
+    yield from _question_faults(run, votes)
     yield from _view_faults(run)
 
 
@@ -211,6 +225,23 @@ def _answer_faults(run: UUID, decisions: Mapping[str, Decision]) -> Iterator[Fau
         }
         if row.response != expected or (decision and decision.gate_id != row.gate):
             yield Fault(run, f"interrupt {row.pk}", "was not answered like this")
+
+
+def _question_faults(run: UUID, told: VotesTold) -> Iterator[Fault]:
+    """A question is what was asked, and its answer what the agent gave."""
+    rows = {str(one.pk): one for one in Question.objects.filter(run=run)}
+    yield from unmatched(run, "question", set(rows), set(told.questions))
+    for pk in rows.keys() & told.questions.keys():
+        row, answered = rows[pk], told.answers.get(pk)
+        if not told.questions[pk].vouches_for(row, imprints.QUESTION):
+            yield Fault(run, f"question {pk}", "is not what was asked")
+        by = answered or told.questions[pk]
+        stored = {"answer": by.imprint_of(row.answer), "answered_at": row.answered_at}
+        expected = {
+            "answer": answered.data["answer"] if answered else None,
+            "answered_at": answered.at if answered else None,
+        }
+        yield from compare(run, f"question {pk}", stored, expected)
 
 
 def _view_faults(run: UUID) -> Iterator[Fault]:

@@ -30,6 +30,7 @@ PAGE: Final = 50
 MOST_COUNTED: Final = 999
 MOST_SHOWN: Final = 99  # beside the name of the list
 MOST_CHOICES: Final = 200
+_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)  # what one that was handed over is due at
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)  # what a gate that does not expire is due at
 # Not read for a list: what may be large, and is not shown there.
 _LARGE: Final = (
@@ -114,7 +115,7 @@ class Choices(NamedTuple):
 
 def count(user_id: UUID) -> str:
     """Return how many decisions wait for the person; beyond a bound it says so."""
-    found = Assignment.objects.filter(user=user_id)[: MOST_SHOWN + 1].count()
+    found = Assignment.objects.filter(user=user_id, passed_at=None)[: MOST_SHOWN + 1].count()
     return f"{MOST_SHOWN}+" if found > MOST_SHOWN else str(found)
 
 
@@ -125,7 +126,8 @@ def counts(user_id: UUID) -> Counts:
             """
             SELECT run.suspension, count(*), count(DISTINCT run.id),
                 count(*) FILTER (WHERE gate.expires_at < now() + interval '1 hour')
-            FROM (SELECT gate_id FROM approvals_assignment WHERE user_id = %s LIMIT %s) mine
+            FROM (SELECT gate_id FROM approvals_assignment
+                WHERE user_id = %s AND passed_at IS NULL LIMIT %s) mine
             JOIN approvals_gate gate ON gate.id = mine.gate_id
             JOIN interrupts_run run ON run.id = gate.run_id
             GROUP BY run.suspension
@@ -141,7 +143,10 @@ def counts(user_id: UUID) -> Counts:
 
 
 def waiting(user_id: UUID, wanted: Wanted, after: Edge | None = None) -> Waiting:
-    """Return what waits for the person: due soonest first, then of highest risk, then oldest."""
+    """Return what waits for the person: what was handed to them first, then by when and what.
+
+    That is what is due soonest, then of highest risk, then oldest.
+    """
     return _page(_narrowed(_waiting(user_id), wanted), after)
 
 
@@ -198,9 +203,15 @@ def _waiting(user_id: UUID) -> QuerySet[Any]:
         default=Value(3),
         output_field=IntegerField(),
     )
-    mine = Gate.objects.filter(assignments__user=user_id, state__in=sorted(OPEN_GATES))
+    mine = Gate.objects.filter(
+        assignments__user=user_id, assignments__passed_at=None, state__in=sorted(OPEN_GATES)
+    )
+    due = Case(
+        When(assignments__handed_at__isnull=False, then=Value(_FIRST)),
+        default=Coalesce("expires_at", Value(_NEVER)),
+    )
     related = mine.select_related("run__agent", "step").defer(*_LARGE)
-    return related.annotate(due=Coalesce("expires_at", Value(_NEVER)), rank=rank)
+    return related.annotate(due=due, rank=rank)
 
 
 def _narrowed(rows: QuerySet[Any], wanted: Wanted) -> QuerySet[Any]:

@@ -55,4 +55,5 @@ INTERRUPT: Final = (
 # Of an interrupt, what is changed while it is open: to whom it is escalated, what was found out.
 ASKED: Final = ("who", "gate", "expires_at", "on_expiry", "evidence")
 GUIDANCE: Final = ("tenant_id", "run_id", "text", "by_id", "at")
+QUESTION: Final = ("tenant_id", "run_id", "step_id", "gate", "text", "by_id", "at")
 STATE: Final = ("agent_body", "agent_size")

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from interrupts.content import unseal
 from interrupts.models import (
@@ -24,6 +24,7 @@ from interrupts.models import (
     InFlight,
     Interrupt,
     InterruptStatus,
+    Question,
     Receipt,
     Run,
     Step,
@@ -58,6 +59,7 @@ class RunShown:
     run: Run
     guidance: Sequence[Guidance]
     open_interrupts: Sequence[UUID]
+    questions: Sequence[Question] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class StepShown:
     receipts: Sequence[Receipt]
     bodies: Mapping[bytes, Any]
     sensitive: Sequence[str]
+    questions: Sequence[Question] = ()
 
 
 class EntryShown(NamedTuple):
@@ -94,7 +97,7 @@ def run_seen(run_id: UUID) -> Run:
 
 
 def shown_runs(rows: Sequence[Run]) -> list[RunShown]:
-    """Add to each run its guidance and open interrupts, in two statements at most."""
+    """Add to each run its guidance, open interrupts and questions, in three statements at most."""
     guidance = _by_run(
         Guidance.objects.filter(run__in=rows).select_related("by").order_by("id") if rows else ()
     )
@@ -104,7 +107,16 @@ def shown_runs(rows: Sequence[Run]) -> list[RunShown]:
         found = Interrupt.objects.filter(run__in=held, status=InterruptStatus.OPEN).order_by("id")
         for run_id, interrupt_id in found.values_list("run_id", "id"):
             opened[run_id].append(interrupt_id)
-    return [RunShown(run, guidance.get(run.pk, ()), opened.get(run.pk, ())) for run in rows]
+    asked = questions(run__in=held) if held else ()
+    return [
+        RunShown(
+            run,
+            guidance.get(run.pk, ()),
+            opened.get(run.pk, ()),
+            [one for one in asked if one.run_id == run.pk],
+        )
+        for run in rows
+    ]
 
 
 def shown_run(run_id: UUID) -> RunShown:
@@ -151,6 +163,14 @@ def unacknowledged(run: Run) -> list[Guidance]:
     return list(told.select_related("by").order_by("id"))
 
 
+def questions(**of: Any) -> list[Question]:
+    """Return the questions that wait for an agent's answer: asked of a gate that holds its step."""
+    waiting = Question.objects.filter(
+        answer=None, step__status=StepStatus.WAITING, step__gate=F("gate")
+    )
+    return list(waiting.filter(**of).order_by("id"))
+
+
 def _by_run(rows: Iterable[Guidance]) -> dict[UUID, list[Guidance]]:
     grouped: dict[UUID, list[Guidance]] = defaultdict(list)
     for row in rows:
@@ -168,7 +188,8 @@ def steps() -> QuerySet[Step]:
 def shown_steps(
     rows: Sequence[Step], known: Mapping[bytes, Any] = NOTHING_KNOWN
 ) -> list[StepShown]:
-    """Add to each step its receipts and the bodies named, in three statements at most.
+    """Add to each step its receipts and the bodies named, in three statements at most, and to those
+    that wait for a gate what is asked about them, in one.
 
     ``known`` holds bodies that the caller has: they are not read.
     """
@@ -180,8 +201,16 @@ def shown_steps(
     named += [receipt.result for of_step in receipts.values() for receipt in of_step]
     found = bodies(named, known)
     masks = sensitive_paths({step.tool_version_id for step in rows})
+    waiting = [step.gate for step in rows if step.status == StepStatus.WAITING and step.gate]
+    asked = questions(gate__in=waiting) if waiting else ()
     return [
-        StepShown(step, receipts.get(step.pk, ()), found, masks[step.tool_version_id])
+        StepShown(
+            step,
+            receipts.get(step.pk, ()),
+            found,
+            masks[step.tool_version_id],
+            [one for one in asked if one.step_id == step.pk],
+        )
         for step in rows
     ]
 

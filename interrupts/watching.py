@@ -23,6 +23,7 @@ from interrupts.models import (
     Guidance,
     Interrupt,
     InterruptStatus,
+    Question,
     Run,
     Step,
     StepStatus,
@@ -61,6 +62,9 @@ EFFECTS: Final = (
 DECISIONS: Final = (
     "gate.opened",
     "gate.decided",
+    "gate.reassigned",
+    "gate.question_asked",
+    "gate.question_answered",
     "gate.decision_withdrawn",
     "gate.approved",
     "gate.rejected",
@@ -404,6 +408,7 @@ class Journal:
     steps: Mapping[str, Step]
     interrupts: Mapping[str, Interrupt]
     guidance: Mapping[str, Guidance]
+    questions: Mapping[str, Question]
     names: Mapping[str, str]
 
 
@@ -424,6 +429,7 @@ def journal(run: Run, *, show: str = "", after: int = 0) -> Journal:
         steps=_named(Step.objects.all(), entries, "step"),
         interrupts=interrupts,
         guidance=_named(Guidance.objects.all(), entries, "guidance"),
+        questions=_named(Question.objects.all(), entries, "question"),
         names=people(one.actor for one in entries),
     )
 

@@ -43,6 +43,7 @@ MANY = [
     "interrupts_checkpoint",
     "interrupts_content",
     "interrupts_interrupt",
+    "interrupts_question",
     "interrupts_receipt",
     "interrupts_run",
     "interrupts_step",

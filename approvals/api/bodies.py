@@ -6,9 +6,11 @@ from typing import Final
 
 from approvals.cases import MAX_HOLD_SECONDS
 from approvals.models import Verdict
+from approvals.services.assignments import MAX_NOTE
 from approvals.services.bulk import MOST
+from approvals.services.questions import MAX_ANSWER, MAX_QUESTION
 from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
-from interrupts.api.bodies import SHARE, one_of
+from interrupts.api.bodies import SESSION, SHARE, one_of
 from tenants.api.body import ANY, FREE, ID, INSTANT, members, text
 
 MAX_REASON: Final = 10_000
@@ -51,6 +53,12 @@ BULK: Final = members(
             "description": "Each gate once, with the digest that was seen of it.",
         }
     }
+)
+ASK: Final = members({"text": text(MAX_QUESTION, least=1)})
+ANSWER: Final = members({"text": text(MAX_ANSWER, least=1)}, {"session": SESSION})
+
+REASSIGN: Final = members(
+    {"to": text(150, least=1, description="A username.")}, {"note": text(MAX_NOTE)}
 )
 
 CHECK: Final = members(

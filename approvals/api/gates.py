@@ -13,7 +13,7 @@ from approvals import hot, selectors
 from approvals.api import bodies, rendering, shapes
 from approvals.errors import AlreadyDecided, DigestMismatch
 from approvals.models import FINAL_GATES, Ceremony, Gate, GateState, Verdict
-from approvals.services import bulk, decisions, gates
+from approvals.services import assignments, bulk, decisions, gates
 from approvals.services.bulk import Chosen
 from approvals.services.decisions import Decided
 from approvals.shown import GateShown
@@ -224,6 +224,31 @@ def _gate_now(gate_id: UUID, principal: Principal) -> dict[str, Any]:
     shown = rendering.gate(selectors.shown_gate(gate, principal.id), principal)
     plain_json: dict[str, Any] = json.loads(answer(shown).body)
     return plain_json
+
+
+class AssignmentView(TenantView):
+    subject = Gate
+
+    @operation(
+        "Hand a gate to another who may decide it",
+        description="For whom it waits, and operators and admins. It stands first in that person's"
+        " inbox and leaves the caller's; whoever may decide it still may.",
+        who="people",
+        body=bodies.REASSIGN,
+        answers={200: shapes.GATE},
+        refusals={
+            "people-only": 403,
+            "not-an-approver": 403,
+            "own-request": 403,
+            "gate-expired": 410,
+            "already-decided": 409,
+            "version-mismatch": 412,
+        },
+        versioned=True,
+    )
+    def post(self, call: ApiCall, pk: UUID) -> Answer:
+        assignments.reassign_gate(call.principal, pk, **call.body, if_match=call.if_match)
+        return gate_answer(selectors.gates().get(pk=pk), call.principal)
 
 
 class DecisionView(TenantView):

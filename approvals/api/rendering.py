@@ -11,6 +11,7 @@ from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
 from approvals.services.bulk import Told
 from approvals.services.simulation import Explained, Simulated
 from approvals.shown import GateShown
+from interrupts.models import Question
 from interrupts.templates import mask
 from tenants.api.answers import instant
 from tenants.principal import Principal
@@ -48,6 +49,7 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         "opened_at": instant(row.opened_at),
         "settled_at": instant(row.settled_at),
         "decisions": [_decision(one, shown, principal) for one in shown.decisions],
+        "questions": [_question(one, principal) for one in shown.questions],
         "state_version": row.run.state_version,
     }
     if principal.is_person:
@@ -111,6 +113,31 @@ def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
     if principal.is_agent:
         del made["by"]
     return made
+
+
+def _question(one: Question, principal: Principal) -> Shown:
+    made = {
+        "id": one.pk,
+        "text": one.text,
+        "at": instant(one.at),
+        "answer": one.answer,
+        "answered_at": instant(one.answered_at),
+    }
+    return made if principal.is_agent else {**made, "by": one.by.username}
+
+
+def asked(one: Question, principal: Principal) -> Shown:
+    """Show a question by itself, as it was just asked or answered."""
+    made = {
+        "id": one.pk,
+        "gate": one.gate,
+        "text": one.text,
+        "asked_at": instant(one.at),
+        "answer": one.answer,
+        "answered_at": instant(one.answered_at),
+        "state_version": one.run.state_version,
+    }
+    return made if principal.is_agent else {**made, "asked_by": one.by.username}
 
 
 def policy(row: PolicyVersion | None) -> Shown:

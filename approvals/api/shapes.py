@@ -67,6 +67,40 @@ DECISION: Final = component(
         ],
     },
 )
+QUESTION: Final = component(
+    "Question",
+    {
+        "type": "object",
+        "properties": {
+            "id": ID,
+            "text": TEXT,
+            "by": {**TEXT, "description": _FOR_PEOPLE},
+            "at": INSTANT,
+            "answer": {**TEXT_OR_NONE, "description": "The agent's words, which prove nothing."},
+            "answered_at": INSTANT_OR_NONE,
+        },
+        "required": ["id", "text", "at", "answer", "answered_at"],
+    },
+)
+_ASKED: Final[Schema] = shown(
+    id=ID,
+    gate=ID,
+    text=TEXT,
+    asked_at=INSTANT,
+    answer=TEXT_OR_NONE,
+    answered_at=INSTANT_OR_NONE,
+    state_version=STATE_VERSION,
+)
+ASKED: Final = component(
+    "AskedQuestion",
+    {
+        **_ASKED,
+        "properties": {
+            **_ASKED["properties"],
+            "asked_by": {**TEXT, "description": _FOR_PEOPLE},
+        },
+    },
+)
 _GATE: Final[Schema] = shown(
     id=ID,
     run=ID,
@@ -123,6 +157,7 @@ _GATE: Final[Schema] = shown(
     opened_at=INSTANT,
     settled_at=INSTANT_OR_NONE,
     decisions=listed(DECISION),
+    questions=listed(QUESTION),
     state_version=STATE_VERSION,
 )
 GATE: Final = component(

@@ -240,6 +240,12 @@ class Assignment(TenantOwned):
     )
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
     assigned_at = models.DateTimeField()
+    handed_at = models.DateTimeField(
+        null=True
+    )  # another handed it to this person: first in the inbox
+    passed_at = models.DateTimeField(
+        null=True
+    )  # handed on: the person may decide, and is not asked
 
     class Meta:
         constraints = [

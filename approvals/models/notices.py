@@ -11,6 +11,7 @@ class NoticePreference(TenantOwned):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
     asked = models.BooleanField(default=True)  # when a decision waits for them
     reminders = models.BooleanField(default=True)  # when half of the time to decide has passed
+    answers = models.BooleanField(default=True)  # when an agent has answered what they asked
     votes = models.BooleanField(default=True)  # what others make of what they approved
     expiries = models.BooleanField(default=True)  # when what waited for them has expired
     outcomes = models.BooleanField(default=True)  # when what they approved failed or is unknown

@@ -21,7 +21,7 @@ VERDICTS: Final = {
 
 def read_answer(answer: str, sent: Mapping[str, str]) -> dict[str, Any]:
     """Return what a form said, as ``decide_gate`` takes it. Raises InvalidBody."""
-    _refuse_unstorable(sent)
+    refuse_unstorable(sent)
     wanted: dict[str, Any] = {"verdict": VERDICTS[answer].value, "digest": sent.get("digest", "")}
     if answer == "respond":
         return {**wanted, "value": _value(sent)}
@@ -57,7 +57,8 @@ def _value(sent: Mapping[str, str]) -> Any:
         raise InvalidBody.at("/value", wrong) from None
 
 
-def _refuse_unstorable(sent: Mapping[str, str]) -> None:
+def refuse_unstorable(sent: Mapping[str, str]) -> None:
+    """Raise InvalidBody where a field holds what no text that is kept may hold."""
     for name, text in sent.items():
         if jsontext.value_faults(text):
             raise InvalidBody.at(f"/{name}", "This holds a character that can't be kept.")

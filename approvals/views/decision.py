@@ -15,15 +15,17 @@ from django.views.decorators.debug import sensitive_post_parameters
 from approvals import records, selectors, snapshots, waiting
 from approvals.cases import UNSET
 from approvals.errors import ConfirmationRequired
-from approvals.models import Ceremony, Gate, Verdict
+from approvals.models import OPEN_GATES, Ceremony, Gate, Verdict
 from approvals.records import Beside
 from approvals.services import decisions, edits, gates
 from approvals.services.edits import EditShown
+from approvals.services.questions import MAX_QUESTION
 from approvals.shown import GateShown
 from approvals.views import edit_form
 from approvals.views.answers import UNDO_SECONDS, VERDICTS, read_answer
 from approvals.views.situations import ENDING, Situation, situation_of
 from config.errors import InvalidBody, NotFound, Problem
+from interrupts.services.acting import OPERATORS
 from interrupts.templates import mask
 from tenants.api.auth import is_session_fresh
 from tenants.errors import FreshSignInRequired
@@ -141,10 +143,22 @@ def decision_page(
         "missing": max(gate.quorum - shown.given, 0),
         "holds": gate.ceremony == "single" and gate.risk == "low",
         "undo_seconds": UNDO_SECONDS,
+        "open": gate.state in OPEN_GATES,
+        "longest_question": MAX_QUESTION,
+        "handovers": records.handovers(gate),
+        "handed_to": _may_hand_to(visit, gate, beside),
         "next": waiting.next_waiting(viewer, gate),
     }
     status = refusal.status if refusal is not None else 200
     return view.page(visit, "approvals/decision.html", context, status=status)
+
+
+def _may_hand_to(visit: Visit, gate: Gate, beside: Beside) -> Sequence[User]:
+    """Return to whom the viewer may hand the gate: nobody where it is not theirs to hand on."""
+    may = beside.is_asked or visit.role in OPERATORS
+    if gate.state not in OPEN_GATES or not may:
+        return ()
+    return [person for person in beside.deciders if person.pk != visit.principal.id]
 
 
 def _open_to(shown: GateShown, beside: Beside) -> Sequence[User]:

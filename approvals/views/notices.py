@@ -19,6 +19,7 @@ _OFFERS: Final[Mapping[str, str]] = {
     "asked": "When a decision waits for me. When many come within a minute, they share one mail.",
     "reminders": "Once more, when half of the time to decide has passed.",
     "expiries": "When one that waited for me has expired.",
+    "answers": "When an agent has answered a question of mine about a decision.",
     "votes": "When somebody else approves, changes or rejects what I had approved.",
     "outcomes": "When what I approved has failed, its outcome is unknown, or was found out.",
     "recoveries": "When an outcome stays unknown and is to be settled by an operator or admin.",

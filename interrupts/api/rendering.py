@@ -17,6 +17,7 @@ from interrupts.models import (
     Freeze,
     Guidance,
     Interrupt,
+    Question,
     Receipt,
     Run,
     Step,
@@ -71,6 +72,7 @@ def run(shown: RunShown) -> Shown:
         "inputs": row.inputs,
         "labels": row.labels,
         "guidance": [guidance(one) for one in shown.guidance],
+        "questions": [question(one) for one in shown.questions],
         "session": row.session,
         "idle_after": row.idle_after_seconds,
         "forked_from": row.forked_from_id,
@@ -116,6 +118,17 @@ def guidance(row: Guidance) -> Shown:
     }
 
 
+def question(row: Question) -> Shown:
+    """Show an agent what it is asked, and not by whom."""
+    return {
+        "id": row.pk,
+        "step": row.step_id,
+        "gate": row.gate,
+        "text": row.text,
+        "at": instant(row.at),
+    }
+
+
 # Steps
 
 
@@ -137,6 +150,7 @@ def step(shown: StepShown, principal: Principal) -> Shown:
         "authorization": _authorization(row),
         "gate": row.gate,
         "interrupt": row.interrupt,
+        "questions": [question(one) for one in shown.questions],
         "attempts": row.attempts,
         "outcome": row.outcome,
         "result": _body(row.result, shown),

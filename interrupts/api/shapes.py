@@ -72,6 +72,13 @@ ACTOR: Final = component(
 GUIDANCE: Final = component(
     "Guidance", shown(id=ID, text=TEXT, by=TEXT, at=INSTANT, acknowledged=FLAG)
 )
+OPEN_QUESTION: Final = component(
+    "OpenQuestion",
+    {
+        **shown(id=ID, step=ID, gate=ID, text=TEXT, at=INSTANT),
+        "description": "What a person asks the agent about a step that waits; its answer is missing.",
+    },
+)
 USAGE: Final = component("Usage", shown(steps=INTEGER, cost=AMOUNT, seconds=NUMBER, tokens=INTEGER))
 LIMITS: Final = component(
     "Limits",
@@ -97,6 +104,7 @@ RUN: Final = component(
         inputs=FREE,
         labels=FREE,
         guidance=listed(GUIDANCE),
+        questions=listed(OPEN_QUESTION),
         session=INTEGER,
         idle_after=nullable(NUMBER),
         forked_from=ID_OR_NONE,
@@ -164,6 +172,7 @@ STEP: Final = component(
         ),
         gate=ID_OR_NONE,
         interrupt=ID_OR_NONE,
+        questions=listed(OPEN_QUESTION),
         attempts=INTEGER,
         outcome=_one_of_or_none(*Outcome),
         result=ANY,

@@ -18,7 +18,7 @@ from interrupts.models.states import (
     StepStatus,
     Suspension,
 )
-from interrupts.models.steps import Attempt, Receipt, Source, Step
+from interrupts.models.steps import Attempt, Question, Receipt, Source, Step
 from interrupts.models.tools import Freeze, FreezeScope, Tool, ToolVersion
 from interrupts.models.upkeep import EVERY_HOST, Drain, SweepRound, Tally
 
@@ -41,6 +41,7 @@ __all__ = [
     "Interrupt",
     "InterruptStatus",
     "Outcome",
+    "Question",
     "Reason",
     "Receipt",
     "Resolution",

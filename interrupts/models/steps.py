@@ -8,7 +8,7 @@ from interrupts.models.runs import Run
 from interrupts.models.states import Effect, Executor, Outcome, Risk, StepStatus
 from interrupts.models.tools import Tool, ToolVersion
 from tenants.ids import uuid7
-from tenants.models import TenantOwned
+from tenants.models import TenantOwned, User
 
 
 class Step(TenantOwned):
@@ -98,6 +98,37 @@ class Step(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.tool_name} #{self.position} ({self.status})"
+
+
+class Question(TenantOwned):
+    """What a person asks the agent about a step that waits for a gate, and what it answers, once."""
+
+    run = models.ForeignKey(
+        Run, on_delete=models.PROTECT, related_name="questions", db_constraint=False
+    )
+    step = models.ForeignKey(
+        Step, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    gate = models.UUIDField()
+    text = models.TextField()
+    by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    at = models.DateTimeField()
+    answer = models.TextField(null=True)  # the agent's words: untrusted text
+    answered_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["gate"], name="questions_of_a_gate")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(answer=None, answered_at=None)
+                | Q(answer__isnull=False, answered_at__isnull=False),
+                name="an_answer_has_its_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Attempt(TenantOwned):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from interrupts.models import Interrupt, Run, Step
+from interrupts.models import Interrupt, Question, Run, Step
 from interrupts.watching import Entry, Journal, who
 
 REASONS: Final[Mapping[str, str]] = {
@@ -76,6 +76,7 @@ class Words:
     css: str = "ok"  # ok | safe | unknown | canc | bad | todo
     detail: str = ""
     quoted: str = ""  # words of others: an agent's, a person's, the far end's
+    told: str = ""  # an agent's words that a person asked for: shown in a box of their own
     chip: tuple[str, str] | None = None
     gate: str = ""
     run: str = ""
@@ -106,6 +107,7 @@ class Said:
     interrupt: Interrupt | None
     guidance: str
     by: str
+    question: Question | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.data.get(name)
@@ -132,6 +134,7 @@ def _tell(run: Run, page: Journal, entry: Entry) -> Told:
         page.interrupts.get(str(data.get("interrupt"))),
         told_to.text if told_to else "",
         by,
+        page.questions.get(str(data.get("question"))),
     )
     tell = _TELL.get(entry.kind, _anything)
     return Told(entry.seq, entry.at, entry.kind, by, step, tell(said))
@@ -294,6 +297,36 @@ def _previewed(said: Said) -> Words:
     return Words(icon="eye", what="Dry run taken", detail=changed.strip(), gate=said.text("gate"))
 
 
+def _question(said: Said) -> Words:
+    return Words(
+        icon="user",
+        css="safe",
+        what=f"{said.by} asked the agent",
+        quoted=said.question.text if said.question else "",
+        gate=said.text("gate"),
+    )
+
+
+def _answer(said: Said) -> Words:
+    return Words(
+        icon="quote",
+        css="safe",
+        what="the agent answered a question",
+        told=(said.question.answer or "") if said.question else "",
+        gate=said.text("gate"),
+    )
+
+
+def _gate_handed(said: Said) -> Words:
+    return Words(
+        icon="user",
+        css="safe",
+        what="its decision was handed to somebody else",
+        quoted=said.text("note"),
+        gate=said.text("gate"),
+    )
+
+
 def _gate(what: str, icon: str = "gate", css: str = "safe") -> Callable[[Said], Words]:
     def tell(said: Said) -> Words:
         return Words(icon=icon, css=css, what=what, quoted=said.text("why"), gate=said.text("gate"))
@@ -450,6 +483,9 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "gate.escalated": _gate("was not answered in time: others are asked", "clock"),
     "gate.updated": _gate("is judged anew by a newer policy"),
     "gate.decided": _decided,
+    "gate.question_asked": _question,
+    "gate.question_answered": _answer,
+    "gate.reassigned": _gate_handed,
     "gate.votes_ended": _gate("earlier approvals count no more", "undo"),
     "gate.decision_withdrawn": _gate("a decision was taken back", "undo"),
     "gate.reopened": _gate("waits for a decision again"),

@@ -4,6 +4,7 @@ from abeyance.aio import AsyncAbeyance, AsyncRun
 from abeyance.client import Abeyance, Run
 from abeyance.errors import (
     AbeyanceError,
+    AlreadyAnswered,
     AlreadyClaimed,
     Cancelled,
     Compensated,
@@ -46,6 +47,7 @@ from abeyance.values import (
     Guidance,
     Performed,
     Proposal,
+    Question,
     Receipt,
     State,
     Step,
@@ -56,6 +58,7 @@ from abeyance.values import (
 __all__ = [
     "Abeyance",
     "AbeyanceError",
+    "AlreadyAnswered",
     "AlreadyClaimed",
     "AsyncAbeyance",
     "AsyncRun",
@@ -81,6 +84,7 @@ __all__ = [
     "Performed",
     "ProblemError",
     "Proposal",
+    "Question",
     "Receipt",
     "ReceiptConflict",
     "Refused",

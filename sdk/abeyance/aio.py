@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from abeyance import driving, making
+from abeyance import driving, making, questions
 from abeyance.connections import AsyncConnection, Clock, RealClock, limits
 from abeyance.driving import Driven
 from abeyance.errors import StepError
@@ -25,6 +25,7 @@ from abeyance.values import (
     Finding,
     Guidance,
     Proposal,
+    Question,
     Receipt,
     RunOptions,
     State,
@@ -115,6 +116,7 @@ class AsyncRun(Handle):
         tool: str,
         arguments: Mapping[str, Any],
         *,
+        answer: Callable[[Question], Awaitable[str]] | None = None,
         make: Callable[[Call], Awaitable[Any]] | None = None,
         state: State | None = None,
         timeout: float | None = None,
@@ -124,12 +126,17 @@ class AsyncRun(Handle):
 
         Waits until policy, and whoever it asks, has decided and the call is done: without end, or
         for `timeout` seconds. `make` makes the call where the tool is one that the agent runs
-        itself. Raises the StepError that says what became of it, StillWaiting among them.
+        itself. `answer` answers what people ask about the call while it waits. Raises the StepError
+        that says what became of it, StillWaiting among them.
         """
         proposal = Proposal(key=key, tool=tool, arguments=arguments, words=words)
-        if make is None:
+        if make is None and answer is None:
             return await self._drive(driving.step(self._driven, proposal, state, timeout))
         (step,) = await self.propose(proposal, state=state, timeout=timeout)
+        if make is None:
+            return await self.wait(step, answer=answer, timeout=timeout)
+        if answer is not None:
+            step = await self._decided(step, answer, await self._drive(driving.deadline(timeout)))
         return await self.execute(step, make, timeout=timeout)
 
     async def steps(
@@ -160,9 +167,18 @@ class AsyncRun(Handle):
             driving.propose(self._driven, proposals, state, timeout, parallel=parallel)
         )
 
-    async def wait(self, step: Step, *, timeout: float | None = None) -> Receipt:
-        """Wait for the outcome of a step that was proposed; raises as `step` does."""
-        return await self._drive(driving.wait(self._driven, step, timeout))
+    async def wait(
+        self,
+        step: Step,
+        *,
+        answer: Callable[[Question], Awaitable[str]] | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        """Wait for the outcome of a step that was proposed; answers and raises as `step` does."""
+        until = await self._drive(driving.deadline(timeout))
+        if answer is not None:
+            step = await self._decided(step, answer, until)
+        return await self._drive(driving.wait(self._driven, step, until))
 
     async def execute(
         self, step: Step, make: Callable[[Call], Awaitable[Any]], *, timeout: float | None = None
@@ -212,6 +228,10 @@ class AsyncRun(Handle):
             driving.ask(self._driven, question, schema, more, timeout, anew=anew)
         )
 
+    async def answer(self, question: Question, text: str) -> None:
+        """Answer what a person asks about a step; the same answer again is no change."""
+        await self._drive(questions.answer(self._driven, question, text))
+
     async def usage(
         self, *, tokens: int = 0, cost: Decimal | str | int = 0, seconds: float = 0
     ) -> Usage:
@@ -250,6 +270,19 @@ class AsyncRun(Handle):
     async def fail(self, error: Any) -> None:
         """End the run as failed, as soon as it is not suspended; again is no change."""
         await self._drive(driving.end(self._driven, "fail", {"error": error}))
+
+    async def _decided(
+        self, step: Step, answer: Callable[[Question], Awaitable[str]], until: float | None
+    ) -> Step:
+        """Answer what is asked about the step until it waits no more."""
+        while True:
+            step = await self._drive(questions.until_asked(self._driven, step, until))
+            if not step.questions:
+                return step
+            for one in step.questions:
+                text = await answer(one)
+                await self._drive(questions.answer_if_open(self._driven, one, text))
+            step = await self._drive(driving.changed(self._driven, step, until))
 
     async def _drive(self, flow: Flow[T]) -> T:
         return await self._connection.drive(flow)

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from abeyance import driving, making
+from abeyance import driving, making, questions
 from abeyance.connections import Clock, Connection, RealClock, limits
 from abeyance.driving import Driven
 from abeyance.errors import StepError
@@ -25,6 +25,7 @@ from abeyance.values import (
     Finding,
     Guidance,
     Proposal,
+    Question,
     Receipt,
     RunOptions,
     State,
@@ -115,6 +116,7 @@ class Run(Handle):
         tool: str,
         arguments: Mapping[str, Any],
         *,
+        answer: Callable[[Question], str] | None = None,
         make: Callable[[Call], Any] | None = None,
         state: State | None = None,
         timeout: float | None = None,
@@ -124,12 +126,17 @@ class Run(Handle):
 
         Waits until policy, and whoever it asks, has decided and the call is done: without end, or
         for `timeout` seconds. `make` makes the call where the tool is one that the agent runs
-        itself. Raises the StepError that says what became of it, StillWaiting among them.
+        itself. `answer` answers what people ask about the call while it waits. Raises the StepError
+        that says what became of it, StillWaiting among them.
         """
         proposal = Proposal(key=key, tool=tool, arguments=arguments, words=words)
-        if make is None:
+        if make is None and answer is None:
             return self._drive(driving.step(self._driven, proposal, state, timeout))
         (step,) = self.propose(proposal, state=state, timeout=timeout)
+        if make is None:
+            return self.wait(step, answer=answer, timeout=timeout)
+        if answer is not None:
+            step = self._decided(step, answer, self._drive(driving.deadline(timeout)))
         return self.execute(step, make, timeout=timeout)
 
     def steps(
@@ -160,9 +167,18 @@ class Run(Handle):
             driving.propose(self._driven, proposals, state, timeout, parallel=parallel)
         )
 
-    def wait(self, step: Step, *, timeout: float | None = None) -> Receipt:
-        """Wait for the outcome of a step that was proposed; raises as `step` does."""
-        return self._drive(driving.wait(self._driven, step, timeout))
+    def wait(
+        self,
+        step: Step,
+        *,
+        answer: Callable[[Question], str] | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        """Wait for the outcome of a step that was proposed; answers and raises as `step` does."""
+        until = self._drive(driving.deadline(timeout))
+        if answer is not None:
+            step = self._decided(step, answer, until)
+        return self._drive(driving.wait(self._driven, step, until))
 
     def execute(
         self, step: Step, make: Callable[[Call], Any], *, timeout: float | None = None
@@ -209,6 +225,10 @@ class Run(Handle):
         """
         return self._drive(driving.ask(self._driven, question, schema, more, timeout, anew=anew))
 
+    def answer(self, question: Question, text: str) -> None:
+        """Answer what a person asks about a step; the same answer again is no change."""
+        self._drive(questions.answer(self._driven, question, text))
+
     def usage(self, *, tokens: int = 0, cost: Decimal | str | int = 0, seconds: float = 0) -> Usage:
         """Add to what the run has used; returns whether to stop, and guidance.
 
@@ -245,6 +265,17 @@ class Run(Handle):
     def fail(self, error: Any) -> None:
         """End the run as failed, as soon as it is not suspended; again is no change."""
         self._drive(driving.end(self._driven, "fail", {"error": error}))
+
+    def _decided(self, step: Step, answer: Callable[[Question], str], until: float | None) -> Step:
+        """Answer what is asked about the step until it waits no more."""
+        while True:
+            step = self._drive(questions.until_asked(self._driven, step, until))
+            if not step.questions:
+                return step
+            for one in step.questions:
+                text = answer(one)
+                self._drive(questions.answer_if_open(self._driven, one, text))
+            step = self._drive(driving.changed(self._driven, step, until))
 
     def _drive(self, flow: Flow[T]) -> T:
         return self._connection.drive(flow)

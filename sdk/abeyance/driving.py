@@ -294,8 +294,8 @@ def _left(until: float | None) -> Flow[float]:
     return LONGEST_WAIT if until is None else min(LONGEST_WAIT, until - (yield from now()))
 
 
-def wait(run: Driven, step: Step, timeout: float | None) -> Flow[Receipt]:
-    return received((yield from settled(run, step, (yield from deadline(timeout)))))
+def wait(run: Driven, step: Step, until: float | None) -> Flow[Receipt]:
+    return received((yield from settled(run, step, until)))
 
 
 def step(

@@ -184,6 +184,13 @@ class NotUnknown(ProblemError):
     tells = "What became of this call is known already."
 
 
+class AlreadyAnswered(ProblemError):
+    """The question has another answer."""
+
+    code = "already-answered"
+    tells = "The question was answered before, and its first answer stands."
+
+
 CLASSES: Mapping[str, type[ProblemError]] = {
     one.code: one
     for one in (
@@ -203,6 +210,7 @@ CLASSES: Mapping[str, type[ProblemError]] = {
         StaleClaim,
         ReceiptConflict,
         NotUnknown,
+        AlreadyAnswered,
     )
 } | {
     "people-only": Forbidden,

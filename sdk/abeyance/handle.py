@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abeyance.driving import Driven
-from abeyance.values import Document, Guidance
+from abeyance.values import Document, Guidance, Question
 
 
 class Handle:
@@ -37,3 +37,8 @@ class Handle:
     def guidance(self) -> list[Guidance]:
         """What people told the agent to do differently, until it is acknowledged."""
         return self._driven.guidance
+
+    @property
+    def questions(self) -> list[Question]:
+        """What people ask about steps that wait, as it was last seen; `refresh` looks again."""
+        return list(map(Question.of, self._driven.document["questions"]))

@@ -147,11 +147,33 @@ class Guidance:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What a person asks the agent about a step that waits for a decision."""
+
+    id: str
+    step: str
+    gate: str
+    text: str
+    at: datetime
+
+    @classmethod
+    def of(cls, document: Document) -> Question:
+        return cls(
+            document["id"],
+            document["step"],
+            document["gate"],
+            document["text"],
+            datetime.fromisoformat(document["at"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One proposed call as it was last seen.
 
     `arguments` are those that run; `proposed` those that this process proposed, where it did.
-    `state_version` is the run's, and no part of what a step is.
+    `state_version` is the run's, and no part of what a step is, nor are the `questions` that wait
+    for an answer.
     """
 
     id: str
@@ -172,14 +194,16 @@ class Step:
     state_version: int = field(compare=False)
     settled_at: datetime | None
     proposed: Mapping[str, Any]
+    questions: tuple[Question, ...] = field(compare=False)
 
     @classmethod
     def of(cls, document: Document, proposed: Mapping[str, Any] | None = None) -> Step:
-        made = {"settled_at", "proposed"}
+        made = {"settled_at", "proposed", "questions"}
         return cls(
             **{one.name: document[one.name] for one in fields(cls) if one.name not in made},
             settled_at=_moment(document["settled_at"]),
             proposed=document["arguments"] if proposed is None else proposed,
+            questions=tuple(map(Question.of, document["questions"])),
         )
 
     @property

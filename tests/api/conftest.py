@@ -144,6 +144,8 @@ def fill_with_everything(api: Api) -> None:
     attempt = api.made("bot", "POST", f"/steps/{claimed['id']}/claim", {})
     step = api.made("bot", "POST", f"/runs/{run['id']}/steps", shell)
     run = api.made("bot", "GET", f"/runs/{run['id']}")
+    asked = {"text": "Which host?"}
+    question = api.made("alice", "POST", f"/gates/{step['gate']}/questions", asked)
     freeze = api.made("olga", "POST", "/freezes", {"scope": "agent", "name": "other", "note": "x"})
     api.ids = {
         "runs": run["id"],
@@ -155,5 +157,6 @@ def fill_with_everything(api: Api) -> None:
         "freezes": freeze["id"],
         "decided": decided["id"],
         "decision": decided["decisions"][0]["id"],
+        "question": question["id"],
         "name": "local.shell",
     }

@@ -1,6 +1,7 @@
 """What holds for every path of the API, whichever it is: read from what is published."""
 
 import json
+import re
 from typing import Any
 
 from django.urls import resolve
@@ -21,6 +22,7 @@ UNKNOWN = dict.fromkeys(
         "checkpoints",
         "freezes",
         "decision",
+        "question",
         "decided",
     ],
     NO_SUCH,
@@ -29,7 +31,7 @@ UNKNOWN = dict.fromkeys(
 
 def operation(path: str, method: str) -> Operation:
     """What a published path declares of a method."""
-    url = path.replace("{id}", NO_SUCH).replace("{decision}", NO_SUCH).replace("{name}", "x")
+    url = re.sub(r"\{(id|decision|question)\}", NO_SUCH, path).replace("{name}", "x")
     declared: Operation = resolve(url).func.cls.operations[method]
     return declared
 

@@ -158,6 +158,8 @@ def test_an_unknown_gate_is_not_found(house):
 def test_nothing_of_a_gate_exists_for_another_tenant(house):
     gate = house.ask()
     decision = house.decided("alice", house.ask(), "approve").decision
+    asked = {"text": "Which order?"}
+    question = house.request("alice", "POST", f"/gates/{gate.pk}/questions", asked)[1]["id"]
     secret = f"aby_user_{secrets.token_urlsafe(32)}"
     before = house.trace(gate)
 
@@ -179,13 +181,15 @@ def test_nothing_of_a_gate_exists_for_another_tenant(house):
                     ("GET", f"/gates/{gate.pk}", None),
                     ("POST", f"/gates/{gate.pk}/decisions", body),
                     ("DELETE", f"/gates/{decision.gate_id}/decisions/{decision.pk}", None),
+                    ("POST", f"/gates/{gate.pk}/questions", asked),
+                    ("POST", f"/gates/{gate.pk}/questions/{question}/answer", asked),
                 )
             ] + [house.request("charlie", "GET", "/gates")[1]["results"]]
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as apart:
-        assert apart.submit(as_stranger).result(30) == [404, 404, 404, []]
+        assert apart.submit(as_stranger).result(30) == [404, 404, 404, 404, 404, []]
     assert house.trace(gate) == before
     assert not View.objects.exists()
 
@@ -411,6 +415,9 @@ def test_every_path_of_gates_is_published(house):
         ("/api/v1/gates/{id}", "get"),
         ("/api/v1/gates/{id}/decisions", "post"),
         ("/api/v1/gates/{id}/decisions/{decision}", "delete"),
+        ("/api/v1/gates/{id}/assignment", "post"),
+        ("/api/v1/gates/{id}/questions", "post"),
+        ("/api/v1/gates/{id}/questions/{question}/answer", "post"),
         ("/api/v1/policies/current", "get"),
         ("/api/v1/policies", "get"),
         ("/api/v1/policies/check", "post"),

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from approvals.models import Gate
-from approvals.services import decisions
+from approvals.services import decisions, questions
 from interrupts import hot, verification
 from interrupts.errors import Damaged
 from interrupts.models import Attempt, Outcome, Run, Source
@@ -33,7 +33,7 @@ TABLES = sorted(UNVOUCHED)
 
 @pytest.fixture
 def history(house):
-    """A run with two decided gates, one edited and one rejected, a read, a stop revised, usage."""
+    """A run with two decided gates, one edited and one rejected, a read, a stop revised, usage, questions."""
     house.tool("crm.get", effect="read")
     house.policy({"name": "reads", "trigger": "action", "tools": ["crm.get"], "then": "allow"},
                  budgets={"steps": 50, "cost": "9.50"})  # fmt: skip
@@ -53,7 +53,10 @@ def history(house):
     value = {"guidance": "ask Bob first", "withdraw": []}
     answer(house, stop, "revise", value=value)
     runs.acknowledge(house.agent, run.pk, guidance=[one.pk for one in run.guidance.all()])
-    house.ask("payments.refund", {"payment": "p-2", "amount": "5.00"}, run=run)
+    third = house.ask("payments.refund", {"payment": "p-2", "amount": "5.00"}, run=run)
+    for text in ("Which order?", "Who wants it?"):
+        asked = questions.ask_agent(house.people["alice"], third.pk, text=text).question
+    questions.answer_question(house.agent, third.pk, asked.pk, text="Bob does.")
     return fresh(run)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from approvals.services import gates, inboxes, notices, preview
+from approvals.services import assignments, gates, inboxes, notices, preview, questions
 from interrupts import sweep
 from interrupts.services import (
     attempts,
@@ -68,6 +68,7 @@ from tests.crashes.states import (
     over_budget,
     parent,
     preparing,
+    questioned,
     revised,
     stale,
     stopped,
@@ -328,6 +329,25 @@ CASES: dict[str, Case] = {
         f"{APPROVALS}.bulk.approve_together", two_gates, approve_together, drives=True
     ),
     "take an approval back": Case(f"{APPROVALS}.decisions.withdraw_decision", approved, take_back),
+    "ask the agent": Case(
+        f"{APPROVALS}.questions.ask_agent",
+        gated("book"),
+        by("alice", "gate", questions.ask_agent, text="Which order?"),
+    ),
+    "answer what was asked": Case(
+        f"{APPROVALS}.questions.answer_question",
+        questioned,
+        lambda scene, names: questions.answer_question(
+            scene.agent, UUID(names["gate"]), UUID(names["question"]), text="o-7"
+        ),
+    ),
+    "hand a gate on": Case(
+        f"{APPROVALS}.assignments.reassign_gate",
+        gated("book"),
+        lambda scene, names: assignments.reassign_gate(
+            scene.people["alice"], UUID(names["gate"]), to=scene.people["carol"].name
+        ),
+    ),
     "look at an edit": Case(f"{APPROVALS}.edits.look_at_edit", gated("book"), look_at_edit),
     "bring up to date": Case(
         f"{APPROVALS}.gates.bring_up_to_date", left_behind, wake("gate", gates.bring_up_to_date)

@@ -7,7 +7,7 @@ from typing import Any
 
 from approvals.models import PolicyVersion, View
 from interrupts import verification
-from interrupts.models import Checkpoint, Guidance, Run
+from interrupts.models import Checkpoint, Guidance, Question, Run
 from tenants.models import JournalEntry
 from tests.crashes.scene import Scene
 from tests.property.facts import OPEN_GATES, Facts
@@ -35,6 +35,7 @@ def picture(scene: Scene, facts: Facts) -> Picture:
         "authority": facts.tenant["authority_version"],
         "counts": [model.objects.count() for model in (View, Checkpoint, PolicyVersion)],
         "told": [one.acknowledged_at is None for one in Guidance.objects.all()],
+        "questions": [one.answer for one in Question.objects.all()],
         "kinds": [kind for _, kind in kinds],
     }
 

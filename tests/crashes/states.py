@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from approvals.services import gates
+from approvals.services import gates, questions
 from interrupts.models import Checkpoint, Guidance, Step
 from interrupts.services import (
     attempts,
@@ -224,6 +224,12 @@ def approved(scene: Scene) -> Names:
     names = gated("book")(scene)
     made = scene.decide("alice", UUID(names["gate"]))
     return {**names, **named(decision=made.decision.pk)}
+
+
+def questioned(scene: Scene) -> Names:
+    names = gated("book")(scene)
+    asked = questions.ask_agent(scene.people["alice"], UUID(names["gate"]), text="Which order?")
+    return {**names, **named(question=asked.question.pk)}
 
 
 def left_behind(scene: Scene) -> Names:

@@ -41,6 +41,7 @@ UNVOUCHED: dict[str, dict[str, str]] = {
     "interrupts_interrupt": {},
     "interrupts_checkpoint": {},
     "interrupts_guidance": {},
+    "interrupts_question": {},
     "approvals_gate": {
         "due_at": LOOKED_AT,
         "preview_tries": "a preview is taken more or less often; taking one has no effect",

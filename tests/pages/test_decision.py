@@ -147,7 +147,10 @@ def test_on_what_cannot_be_undone_the_safe_answer_comes_first(
     for ceremony in ("review", "typed"):
         tool(house, ceremony)
         page = browser.get(path(house.ask()))
-        orders[ceremony] = [form.action.rpartition("/")[2] for form in page.forms[1:]]
+        actions = [form.action.rpartition("/")[2] for form in page.forms[1:]]
+        orders[ceremony] = [
+            action for action in actions if action not in {"questions", "assignment"}
+        ]
     assert orders["review"] == ["approve", "edit", "changes", "respond", "reject"]
     assert orders["typed"] == ["reject", "edit", "changes", "respond", "approve"]
 

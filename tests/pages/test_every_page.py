@@ -36,6 +36,8 @@ def paths(house: House) -> list[str]:
         ),
         *(reverse(name, args=[gate.pk]) for name in ("decision", "record", "edit")),
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
+        reverse("assignment", args=[gate.pk]),
+        reverse("questions", args=[gate.pk]),
         reverse("why", args=[gate.step_id]),
         *(reverse(name, args=[settled.pk, decision.pk]) for name in ("seen", "withdraw")),
         *(reverse("answer", args=[gate.pk, one]) for one in ("approve", "reject", "changes")),

@@ -46,6 +46,7 @@ class Stage(Protocol):
     def redirect(self, question: str, guidance: str) -> None: ...
     def stop(self, run: Any, *, guidance: str | None = None, cancel: bool = False) -> None: ...
     def performed(self) -> list[tuple[str, Any]]: ...
+    def answers(self, gate: str) -> list[tuple[str, str | None]]: ...
 
 
 RESULTS = {
@@ -85,6 +86,11 @@ class FakeStage:
 
     def stop(self, run: Any, *, guidance: str | None = None, cancel: bool = False) -> None:
         self.scripted.stop(guidance=guidance, cancel=cancel)
+
+    def answers(self, gate: str) -> list[tuple[str, str | None]]:
+        """What the agent was asked about a gate, and what it answered."""
+        asked = [one for one in self.scripted.questions if one["gate"] == gate]
+        return [(one["text"], one["answer"]) for one in asked]
 
     def performed(self) -> list[tuple[str, Any]]:
         return [(one.tool, one.arguments) for one in self.service.made if one.tool in RESULTS]
@@ -253,6 +259,10 @@ class LiveStage:
         opened = self.olga.post(f"runs/{run.id}/interrupts", asked)
         threading.Timer(0.7, lambda: self._respond(opened, how)).start()
 
+    def answers(self, gate: str) -> list[tuple[str, str | None]]:
+        asked = self.alice.get(f"gates/{gate}")["questions"]
+        return [(one["text"], one["answer"]) for one in asked]
+
     def performed(self) -> list[tuple[str, Any]]:
         return self.far_end.performed
 
@@ -279,6 +289,8 @@ class LiveStage:
     def _look(self) -> None:
         for gate in self.alice.get("gates", state="pending", mine="true")["results"]:
             script = self.scripts.get(gate["what"]["tool"])
+            if script and script.verdicts and self._asks(gate, script.verdicts[0]):
+                continue
             if script and script.verdicts and script.verdicts[0].kind != "wait":
                 self._decide(gate, script.verdicts[0])
                 script.verdicts.popleft()
@@ -289,6 +301,17 @@ class LiveStage:
             elif interrupt["reason"] == "outcome_unknown" and self.found:
                 self._settle(interrupt, self.found[0])
                 self.found.popleft()
+
+    def _asks(self, gate: Any, verdict: Verdict) -> bool:
+        """Say whether the agent is asked first, and has not answered all of it."""
+        asked = gate["questions"]
+        if any(one["answer"] is None for one in asked):
+            return True
+        if len(asked) == len(verdict.questions):
+            return False
+        text = verdict.questions[len(asked)]
+        self.alice.post(f"gates/{gate['id']}/questions", {"text": text})
+        return True
 
     def _decide(self, gate: Any, verdict: Verdict) -> None:
         body: dict[str, Any] = {"verdict": verdict.kind, "digest": gate["what"]["digest"]}
@@ -333,7 +356,7 @@ class LiveScript(ToolScript):
             case "allow" | "deny" | "misfit":
                 pass  # the tenant's policy and schemas do so by themselves
             case _:
-                self.verdicts.append(verdict)
+                super()._then(verdict)
         return self
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from abeyance import (
+    AlreadyAnswered,
     Denied,
     Failed,
     InvalidArguments,
@@ -66,6 +67,58 @@ class TestSteps:
             assert (receipt.edited, receipt.arguments) == (True, {"amount": "4"})
             assert "arguments that a person changed" in receipt.tell_model
         assert stage.performed() == [("pay", {"amount": "4"})]
+
+    def test_what_a_person_asks_is_answered_and_then_it_is_decided(
+        self, stage: Any, run: Any
+    ) -> None:
+        stage.on("pay").ask("Which order?").ask("Are you sure?").approve()
+        asked = []
+
+        def answer(question: Any) -> str:
+            asked.append(question)
+            return f"{question.text} Yes."
+
+        receipt = run.step("pay", "pay", PAY, answer=answer)
+        assert [one.text for one in asked] == ["Which order?", "Are you sure?"]
+        assert {(one.step, one.gate) for one in asked} == {(receipt.step.id, receipt.step.gate)}
+        assert stage.answers(receipt.step.gate) == [
+            ("Which order?", "Which order? Yes."),
+            ("Are you sure?", "Are you sure? Yes."),
+        ]
+        assert stage.performed() == [("pay", PAY)]
+
+    def test_an_agent_sees_what_is_asked_and_answers_it_once(self, stage: Any, run: Any) -> None:
+        stage.on("pay").ask("Which order?").reject("no")
+        (step,) = run.propose(pay("pay"))
+        with pytest.raises(StillWaiting) as waiting:
+            run.wait(step, timeout=1.5)
+        run.refresh()
+        (question,) = run.questions
+        assert (question.text, question.step) == ("Which order?", step.id)
+        assert waiting.value.step.questions == (question,)
+        run.answer(question, "o-7")
+        assert run.questions == []
+        run.answer(question, "o-7")
+        with pytest.raises(AlreadyAnswered):
+            run.answer(question, "o-8")
+        with pytest.raises(Rejected):
+            run.wait(step)
+        assert stage.answers(step.gate) == [("Which order?", "o-7")]
+
+    def test_a_call_of_the_agents_own_is_made_once_its_questions_are_answered(
+        self, stage: Any, run: Any
+    ) -> None:
+        stage.on("local.ask").ask("On which host?").approve()
+        made: list[Any] = []
+        receipt = run.step(
+            "look",
+            "local.ask",
+            LOOK,
+            make=lambda call: made.append(call.arguments),
+            answer=lambda question: "web-1",
+        )
+        assert made == [LOOK]
+        assert stage.answers(receipt.step.gate) == [("On which host?", "web-1")]
 
     def test_what_a_person_rejects_is_not_made_and_the_reason_is_told(
         self, stage: Any, run: Any

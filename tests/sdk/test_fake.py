@@ -43,6 +43,16 @@ def test_waiting_for_what_nothing_brings_about_is_a_fault_of_the_test() -> None:
         run.ask("Which account?")
 
 
+def test_a_question_that_the_agent_never_answers_is_a_fault_of_the_test() -> None:
+    fake = FakeAbeyance({"pay": None})
+    fake.on("pay").ask("Which order?").approve()
+    run = fake.run("refunds", "Refund")
+    with pytest.raises(Unscripted, match=r"step mine \(pay\), which is waiting"):
+        run.step("mine", "pay", {})
+    assert [(one["text"], one["answer"]) for one in fake.questions] == [("Which order?", None)]
+    assert fake.made == []
+
+
 def test_a_far_end_may_be_a_function_that_refuses() -> None:
     def refuse(arguments: dict[str, str]) -> None:
         raise Refused(f"no {arguments['amount']}")

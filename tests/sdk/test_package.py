@@ -55,7 +55,7 @@ def public(client: type) -> dict[str, list[tuple[str, str, str]]]:
         if not name.startswith("_") and callable(member) and inspect.isroutine(member):
             signature = inspect.signature(member)
             found[name] = [
-                (one.name, str(one.kind), str(one.annotation).replace("Awaitable[Any]", "Any"))
+                (one.name, str(one.kind), re.sub(r"Awaitable\[(\w+)\]", r"\1", str(one.annotation)))
                 for one in signature.parameters.values()
             ] + [("", "", inspect.getdoc(member) or "")]
     return found

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from approvals.models import OPEN_GATES, Assignment, Decision, Gate, GateState, Verdict
 from approvals.selectors import is_vote
 from approvals.services.notices.words import Told, about, link_to, plain, risk_of, undo_of, when
+from interrupts.models import Question
 from tenants.models import User
 
 _EXPIRIES: Final = {
@@ -22,6 +23,7 @@ _EXPIRED: Final = {
     "cancel": "Its run was cancelled.",
 }
 _WAITS: Final = "A decision waits for you."
+_HANDED: Final = "Somebody has handed you this decision."
 _STILL: Final = "A decision still waits for you, and its time is running out."
 _NOBODY: Final = (
     "Nobody may decide this: who could asked for it, answers for its agent, or"
@@ -43,6 +45,10 @@ def reminded(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     return [_waiting(gate, "Reminder: ", _STILL) for gate in _assigned(recipient, named)]
 
 
+def handed(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    return [_waiting(gate, "Handed to you: ", _HANDED) for gate in _assigned(recipient, named)]
+
+
 def undecidable(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     found = _gates(named).filter(state__in=sorted(OPEN_GATES), undecidable_at__isnull=False)
     return [_waiting(gate, "Nobody may decide: ", _NOBODY) for gate in found]
@@ -58,9 +64,16 @@ def voted(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     return [_voted(decision) for decision in related]
 
 
+def answered(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    """Tell of answers while they can still be of use: what they say is on the page alone."""
+    asked = Question.objects.filter(pk__in=named, answered_at__isnull=False).order_by("pk")
+    gates = {gate.pk: gate for gate in _gates([one.gate for one in asked])}
+    return [_answered(gate, one) for one in asked if (gate := gates[one.gate]).state in OPEN_GATES]
+
+
 def _assigned(recipient: UUID, named: Sequence[UUID]) -> QuerySet[Gate]:
     """Return the gates that still wait for the person."""
-    mine = Assignment.objects.filter(user=recipient, gate__in=named).values_list(
+    mine = Assignment.objects.filter(user=recipient, gate__in=named, passed_at=None).values_list(
         "gate_id", flat=True
     )
     return _gates(named).filter(pk__in=mine, state__in=sorted(OPEN_GATES))
@@ -109,6 +122,18 @@ def _voted(decision: Decision) -> Told:
         said=said,
         headline=headline,
         facts=[*facts_of(gate), f"Decided: {who}, {when(decision.at)}"],
+        link=link_to(gate),
+        foot=about(gate),
+    )
+
+
+def _answered(gate: Gate, question: Question) -> Told:
+    headline = plain(gate.headline)
+    return Told(
+        subject=f"Answered: {headline}",
+        said="The agent has answered what you asked about this. It still waits for a decision.",
+        headline=headline,
+        facts=[*facts_of(gate), f"You asked: {when(question.at)}"],
         link=link_to(gate),
         foot=about(gate),
     )

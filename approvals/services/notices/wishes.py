@@ -20,6 +20,7 @@ class Wishes:
 
     asked: bool = True
     reminders: bool = True
+    answers: bool = True
     votes: bool = True
     expiries: bool = True
     outcomes: bool = True
@@ -30,6 +31,8 @@ WISHES: Final = tuple(one.name for one in fields(Wishes))
 _WANTED: Final[Mapping[str, Callable[[Wishes], bool]]] = {
     ASKED: lambda wishes: wishes.asked,
     REMINDER: lambda wishes: wishes.reminders,
+    owed.HANDED: lambda wishes: wishes.asked,
+    owed.ANSWER: lambda wishes: wishes.answers,
     owed.VOTE: lambda wishes: wishes.votes,
     owed.EXPIRED: lambda wishes: wishes.expiries,
     owed.FAILED: lambda wishes: wishes.outcomes,

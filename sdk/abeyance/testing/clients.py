@@ -45,6 +45,11 @@ class Scripted:
         """The runs, as the API shows them, in the order they were started."""
         return list(self.service.runs.values())
 
+    @property
+    def questions(self) -> Sequence[Document]:
+        """What the agent was asked about steps, in order, each with its `answer`."""
+        return list(self.service.questions.values())
+
     def steps(self, run: str) -> Sequence[Document]:
         """The steps of a run, as the API shows them, in order."""
         return [one for one in self.service.steps.values() if one["run"] == run]

@@ -40,6 +40,7 @@ def run(body: Mapping[str, Any], at: float) -> Shown:
         "inputs": body.get("inputs", {}),
         "labels": body.get("labels", {}),
         "guidance": [],
+        "questions": [],
         "session": 0,
         "idle_after": body.get("idle_after"),
         "forked_from": None,
@@ -75,6 +76,7 @@ def step(of_run: Shown, body: Mapping[str, Any], position: int, group: str, at: 
         "authorization": None,
         "gate": None,
         "interrupt": None,
+        "questions": [],
         "attempts": 0,
         "outcome": None,
         "result": None,
@@ -151,6 +153,29 @@ def interrupt(of_run: Shown, reason: str, question: str, at: float, **more: Any)
         "opened_at": instant(at),
         "resolved_at": None,
     }
+
+
+def question(of_step: Shown, text: str, at: float) -> Shown:
+    return {
+        "id": new_id(),
+        "step": of_step["id"],
+        "gate": of_step["gate"],
+        "text": text,
+        "at": instant(at),
+        "answer": None,
+        "answered_at": None,
+    }
+
+
+def open_question(of: Shown) -> Shown:
+    """A question as runs and steps show it while it has no answer."""
+    return {name: of[name] for name in ("id", "step", "gate", "text", "at")}
+
+
+def asked(question: Shown, of_run: Shown) -> Shown:
+    """A question as its answer is answered."""
+    shown = {name: question[name] for name in ("id", "gate", "text", "answer", "answered_at")}
+    return {**shown, "asked_at": question["at"], "state_version": of_run["state_version"]}
 
 
 def grown(data: Any, append: Mapping[str, list[Any]]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from abeyance.errors import Refused
@@ -54,6 +55,7 @@ class Engine:
         self.interrupts: dict[str, Shown] = {}
         self.checkpoints: dict[str, Shown] = {}
         self.attempts: dict[str, Shown] = {}
+        self.questions: dict[str, Shown] = {}
         self.made: list[Made] = []
         self._pending: dict[str, Verdict] = {}
         self._stops: dict[str, tuple[str | None, bool]] = {}
@@ -73,6 +75,8 @@ class Engine:
             return
         for step in self._open_steps(run):
             verdict = self._pending.get(step["id"])
+            if step["status"] == "waiting" and verdict and self._asks(run, step, verdict):
+                return
             if step["status"] in {"waiting", "unknown"} and verdict and verdict.kind != "wait":
                 self._decided(run, step, self._pending.pop(step["id"]))
                 return
@@ -81,6 +85,35 @@ class Engine:
                 return
         if run["status"] == "running":
             self._work(run)
+
+    def _asks(self, run: Shown, step: Shown, verdict: Verdict) -> bool:
+        """Say whether a person asks the agent first; decided is once there is an answer."""
+        if not step["questions"] and verdict.questions:
+            asked = documents.question(step, verdict.questions[0], self.clock.now())
+            self.questions[asked["id"]] = asked
+            self._pending[step["id"]] = replace(verdict, questions=verdict.questions[1:])
+            self._show_questions(run)
+            self.touch(run)
+            return True
+        return bool(step["questions"])
+
+    def answer(self, run: Shown, question: Shown, text: str) -> None:
+        question.update(answer=text, answered_at=self._at)
+        self._show_questions(run)
+        self.touch(run)
+
+    def _show_questions(self, run: Shown) -> None:
+        """Show on the run and its steps what waits for an answer."""
+        run["questions"] = []
+        for step in self._of(run, self.steps.values(), lambda _: True):
+            step["questions"] = [
+                documents.open_question(one)
+                for one in self.questions.values()
+                if one["step"] == step["id"]
+                and one["answer"] is None
+                and step["status"] == "waiting"
+            ]
+            run["questions"] = [*run["questions"], *step["questions"]]
 
     def _decided(self, run: Shown, step: Shown, verdict: Verdict) -> None:
         """What a person says, of a gate or of an outcome that nobody knew."""
@@ -252,6 +285,7 @@ class Engine:
         resolution = "cancel" if status == "cancelled" else "resume"
         for interrupt in self._open_interrupts(run):
             self.resolve(run, interrupt["id"], resolution)
+        self._show_questions(run)
         run.update(status=status, suspension=None, ended_at=self._at, **more)
         self.touch(run)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 Kind = Literal[
@@ -46,6 +46,7 @@ class Verdict:
     value: Any = None
     found: Found = "performed"
     pointer: str = ""
+    questions: tuple[str, ...] = ()  # that the agent is asked before it is decided
 
     @property
     def asks(self) -> bool:
@@ -58,6 +59,7 @@ class ToolScript:
     """What becomes of the next proposals of one tool, one verdict each; then they are allowed."""
 
     verdicts: deque[Verdict] = field(default_factory=deque)
+    questions: list[str] = field(default_factory=list)
 
     def allow(self) -> Self:
         """Policy allows it."""
@@ -91,6 +93,11 @@ class ToolScript:
         """Its answer is lost; a person finds out that it was performed, that it failed, or never."""
         return self._then(Verdict("lose", found=found))
 
+    def ask(self, question: str) -> Self:
+        """Whoever decides the next one asks the agent this first, and waits for its answer."""
+        self.questions.append(question)
+        return self
+
     def wait(self) -> Self:
         """Nobody decides."""
         return self._then(Verdict("wait"))
@@ -103,7 +110,8 @@ class ToolScript:
         return self.verdicts.popleft() if self.verdicts else Verdict()
 
     def _then(self, verdict: Verdict) -> Self:
-        self.verdicts.append(verdict)
+        self.verdicts.append(replace(verdict, questions=tuple(self.questions)))
+        self.questions.clear()
         return self
 
 

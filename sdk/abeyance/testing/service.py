@@ -15,29 +15,13 @@ import httpx
 from abeyance.testing import documents
 from abeyance.testing.documents import Shown, new_id
 from abeyance.testing.engine import Engine
+from abeyance.testing.refusal import Refusal
 from abeyance.testing.script import Unscripted
 from abeyance.values import ENDED_RUN
 
 FOREVER: Final = 24 * 3600.0  # of waiting for what nothing brings about
 LEASE: Final = 60
 OK, CREATED = 200, 201
-
-
-class Refusal(Exception):
-    """What is answered with a problem document."""
-
-    def __init__(self, status: int, code: str, detail: str = "", **more: Any) -> None:
-        super().__init__(code)
-        self.status = status
-        self.document = {
-            "type": f"urn:abeyance:problem:{code}",
-            "title": code.replace("-", " "),
-            "status": status,
-            "detail": detail,
-            "code": code,
-            "errors": [],
-            **more,
-        }
 
 
 class FakeService(Engine):
@@ -283,6 +267,19 @@ class FakeService(Engine):
         self.touch(run)
         return made
 
+    def post_answer(self, body: Shown, gate_id: str, question_id: str) -> tuple[int, Shown]:
+        question = self._named(self.questions, question_id)
+        if question["gate"] != gate_id:
+            raise Refusal(404, "not-found")
+        run = self._driven(body, self.steps[question["step"]]["run"])
+        if question["answer"] not in {None, body["text"]}:
+            raise Refusal(409, "already-answered")
+        if question["answer"] is None:
+            if self.steps[question["step"]]["status"] != "waiting":
+                raise Refusal(409, "already-decided")
+            self.answer(run, question, body["text"])
+        return OK, documents.asked(question, run)
+
     def _check(self, proposal: Shown, at: str, number: int) -> None:
         """Refuse an unknown tool, and arguments of which the script says that they do not fit."""
         tool = proposal["tool"]
@@ -386,6 +383,7 @@ ROUTES: Final[tuple[tuple[str, re.Pattern[str], Answering], ...]] = tuple(
         ("POST", f"steps/{_ID}/reconciliation", FakeService.post_reconciliation),
         ("POST", f"attempts/{_ID}/heartbeat", FakeService.post_heartbeat),
         ("POST", f"attempts/{_ID}/receipt", FakeService.post_receipt),
+        ("POST", f"gates/{_ID}/questions/{_ID}/answer", FakeService.post_answer),
         ("GET", "interrupts", FakeService.get_interrupts),
         ("GET", f"interrupts/{_ID}", FakeService.get_interrupt),
         ("GET", f"checkpoints/{_ID}", FakeService.get_checkpoint),
