@@ -420,7 +420,9 @@ def test_every_path_of_gates_is_published(house):
         ("/api/v1/gates/{id}/questions/{question}/answer", "post"),
         ("/api/v1/policies/current", "get"),
         ("/api/v1/policies", "get"),
+        ("/api/v1/policies/calibration", "get"),
         ("/api/v1/policies/check", "post"),
+        ("/api/v1/policies/overgating", "get"),
         ("/api/v1/policies/simulate", "post"),
         ("/api/v1/policies/why", "get"),
     }
