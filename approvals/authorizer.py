@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import UUID
 
-from approvals import authority, deciders, judging, owed, selectors, transitions
+from approvals import authority, deciders, judging, owed, routing, selectors, transitions
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
 from interrupts import catalogue
 from interrupts.authorizer import Judgement
@@ -159,7 +159,7 @@ def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
     """Say whether the approvals given still make up what policy asks for, by people who may."""
     gate = Gate.objects.get(pk=str(step.authorized_gate))
     votes = [one for one in Decision.objects.filter(gate=gate) if selectors.is_vote(one)]
-    approvers = transitions.approvers(gate, now) or gate.approvers
+    approvers = routing.approvers(gate, now) or gate.approvers
     refusals = deciders.refusals([one.user_id for one in votes], step.tool_id, work.run, approvers)
     lost = [user for user, refusal in refusals.items() if refusal is not None]
     if lost:

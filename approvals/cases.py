@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from approvals import deciders, judging, transitions
+from approvals import deciders, judging, routing, transitions
 from approvals.authorizer import current_version
 from approvals.errors import (
     AlreadyDecided,
@@ -82,7 +82,7 @@ class Case:
     @property
     def approvers(self) -> list[str]:
         asks = self.judged is not None and self.judged.verdict == "approve"
-        return transitions.approvers(self.gate, self.judged if asks else None)
+        return routing.approvers(self.gate, self.judged if asks else None)
 
     @property
     def asked(self) -> Asked:
@@ -175,13 +175,9 @@ def check_authority(case: Case) -> None:
 def check_state(case: Case) -> None:
     """Raise GateExpired, AlreadyDecided, GatePreparing, DigestMismatch or BehindTime."""
     gate = case.gate
-    is_open = gate.state in OPEN_GATES
-    if is_open and gate.expires_at is not None and gate.expires_at <= case.work.now:
+    if _is_over(gate, case.work.now):
         raise BehindTime("expiry", gate)
-    if gate.state == GateState.EXPIRED:
-        raise GateExpired
-    if not is_open:
-        raise AlreadyDecided(f"The gate is {gate.state.replace('_', ' ')}.")
+    refuse_final(gate)
     if gate.state == GateState.PREPARING:
         raise GatePreparing
     if gate.digest != case.wanted.digest:
@@ -202,11 +198,21 @@ def _has_changed(case: Case) -> bool:
 
 def check_is_open(gate: Gate, now: datetime) -> None:
     """Refuse a gate that is final, or has expired and was not yet found to have."""
-    is_open = gate.state in OPEN_GATES
-    is_over = is_open and gate.expires_at is not None and gate.expires_at <= now
-    if is_over or gate.state == GateState.EXPIRED:
+    if _is_over(gate, now):
         raise GateExpired
-    if not is_open:
+    refuse_final(gate)
+
+
+def _is_over(gate: Gate, now: datetime) -> bool:
+    """Say whether an open gate's time is up, whoever has looked."""
+    return gate.state in OPEN_GATES and gate.expires_at is not None and gate.expires_at <= now
+
+
+def refuse_final(gate: Gate) -> None:
+    """Raise GateExpired or AlreadyDecided where the gate is not open any more."""
+    if gate.state == GateState.EXPIRED:
+        raise GateExpired
+    if gate.state not in OPEN_GATES:
         raise AlreadyDecided(f"The gate is {gate.state.replace('_', ' ')}.")
 
 

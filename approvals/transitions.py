@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from approvals import deciders, queue, selectors, snapshots
+from approvals import deciders, queue, routing, selectors, snapshots
 from approvals.models import (
     GATE_MOVES,
     OPEN_GATES,
@@ -25,6 +25,7 @@ from interrupts.authorizer import Judgement
 from interrupts.digests import step_digest
 from interrupts.errors import IllegalMove
 from interrupts.models import Interrupt, Step, ToolVersion
+from interrupts.transitions import holds
 from interrupts.work import Work
 from tenants.scope import current_tenant_id
 
@@ -84,6 +85,7 @@ REQUIRED: Final = [
     "stages",
     "approvers",
     "routing",
+    "on_expiry",
 ]
 
 
@@ -170,9 +172,7 @@ def asked_about(gate: Gate, arguments: Any) -> Asked:
 def require(gate: Gate, judgement: Judgement) -> None:
     """Write on the gate what policy asks for; a larger quorum that was asked for stays."""
     detail = judgement.detail
-    if not is_escalated(gate, judgement):
-        gate.approvers = detail.get("approvers") or []
-        gate.routing = detail.get("routing") or {}
+    routing.take_up(gate, judgement)
     gate.rule = judgement.rule
     gate.policy_version = judgement.policy_version
     gate.triggers = detail.get("triggers") or [_untold(judgement)]
@@ -180,35 +180,15 @@ def require(gate: Gate, judgement: Judgement) -> None:
     gate.quorum = max(gate.quorum or 1, detail.get("quorum") or 1)
 
 
-def is_escalated(gate: Gate, judgement: Judgement) -> bool:
-    """Whether others are asked in the place of those that this judgement names, by its own word.
-
-    A policy that names others by now, or escalates otherwise, is a new question: they are asked.
-    """
-    routing, now = gate.routing, judgement.detail.get("routing") or {}
-    return (
-        "escalated_from" in routing
-        and routing["escalated_from"] == (judgement.detail.get("approvers") or [])
-        and routing.get("escalate_to") == now.get("escalate_to")
-    )
-
-
-def approvers(gate: Gate, judgement: Judgement | None) -> list[str]:
-    """Return the groups of one of which a decider must be, by what policy says now; none: all."""
-    if judgement is None or is_escalated(gate, judgement):
-        return list(gate.approvers)
-    return list(judgement.detail.get("approvers") or ())
-
-
 def escalate(work: Work, gate: Gate) -> None:
     """Ask the next group in the place of those who did not answer in time, for as long again.
 
     Nobody is asked after them: then it is rejected. Whoever is not among them has no say any more.
     """
-    routing = dict(gate.routing)
-    routing["escalated_from"], to = list(gate.approvers), routing["escalate_to"]
-    gate.approvers, gate.routing = [to], routing
-    gate.expires_at = work.now + timedelta(seconds=routing["escalate_in"])
+    to, seconds = gate.routing["escalate_to"], gate.routing["escalate_in"]
+    gate.routing = {**gate.routing, "escalated_from": list(gate.approvers)}
+    gate.approvers = [to]
+    gate.expires_at = work.now + timedelta(seconds=seconds)
     gate.on_expiry = "reject"
     gate.save(update_fields=["approvers", "routing", "expires_at", "on_expiry"])
     deciders.reassign([gate.pk], work.now)
@@ -306,6 +286,7 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     require(gate, judgement)
     show(gate, asked)
     gate.save(update_fields=[*SHOWN, *REQUIRED])
+    _tell_end(work, gate)
     discount(work, gate)
     return edits
 
@@ -322,8 +303,16 @@ def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:
     """Take up what a newer policy asks for of an open gate, and who is asked by it."""
     require(gate, judgement)
     gate.save(update_fields=REQUIRED)
+    _tell_end(work, gate)
     deciders.reassign([gate.pk], work.now)
     check_decidable(work, gate)
+
+
+def _tell_end(work: Work, gate: Gate) -> None:
+    """Have the interrupt say what the gate's expiry does by now."""
+    interrupt = gate.interrupt
+    if interrupt is not None and interrupt.on_expiry != gate.on_expiry:
+        holds.ask_otherwise(work, interrupt, on_expiry=gate.on_expiry)
 
 
 # Votes

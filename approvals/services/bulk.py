@@ -15,9 +15,9 @@ from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
 
-from approvals import selectors, snapshots
-from approvals.errors import AlreadyDecided, GateExpired, GatePreparing
-from approvals.models import OPEN_GATES, GateState, Verdict
+from approvals import cases, selectors, snapshots
+from approvals.errors import GatePreparing
+from approvals.models import GateState, Verdict
 from approvals.services import decisions, gates
 from approvals.services.decisions import Decided
 from approvals.shown import GateShown
@@ -136,11 +136,7 @@ def _approve(principal: Principal, one: Chosen, hold_seconds: float | None) -> T
 
 def _status(decided: Decided) -> Status:
     """Say what an approval came to; one of before may be of a gate that has ended otherwise."""
-    state = GateState(decided.gate.state)
-    if state == GateState.APPROVED:
+    if decided.gate.state == GateState.APPROVED:
         return "approved"
-    if state in OPEN_GATES:
-        return "counted"
-    if state == GateState.EXPIRED:
-        raise GateExpired
-    raise AlreadyDecided(f"The gate is {state.replace('_', ' ')}.")
+    cases.refuse_final(decided.gate)
+    return "counted"

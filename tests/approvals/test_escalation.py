@@ -7,6 +7,7 @@ from django.db import transaction
 
 from approvals.errors import AlreadyDecided, GateExpired, NotAnApprover
 from approvals.models import Assignment, Decision, Gate
+from approvals.services import gates
 from approvals.services.decisions import withdraw_decision
 from config.errors import DomainError
 from interrupts.models import Interrupt, Run, Step
@@ -122,6 +123,50 @@ def test_a_policy_that_names_others_by_now_asks_them(leads):
     with pytest.raises(NotAnApprover):
         leads.decide("carol", gate)
     assert leads.decide("alice", gate).state == "approved"
+
+
+@pytest.mark.parametrize(
+    ("now", "state", "approvers"),
+    [
+        (ASKS, "expired", []),
+        ({**ASKS, "expires_in": 60}, "expired", []),
+        ({**NEXT, "escalate_to": "finance"}, "pending", ["finance"]),
+        ({**ASKS, "expires_in": 60, "on_expiry": "cancel"}, "expired", []),
+    ],
+    ids=["no expiry", "rejects", "another group", "cancels"],
+)
+def test_what_expiry_does_follows_the_policy_that_the_gate_was_updated_to(
+    leads, now, state, approvers
+):
+    gate = asked(leads)
+    due = gate.expires_at
+    leads.policy(now)
+    gates.bring_up_to_date(gate.pk)
+    assert fresh(gate).expires_at == due
+    interrupt = Interrupt.objects.get(pk=gate.interrupt_id)
+    assert interrupt.on_expiry == fresh(gate).on_expiry
+    gate = unanswered(gate)
+    assert (gate.state, gate.approvers) == (state, approvers)
+    cancelled = now.get("on_expiry") == "cancel"
+    assert (Run.objects.get(pk=gate.run_id).status == "cancelled") is cancelled
+    assert damage(gate) is None
+
+
+def test_a_policy_that_escalates_by_now_loosens_no_gate_that_is_rejected(leads):
+    gate = asked(leads, ASKS, expires_in=600)
+    leads.policy(NEXT)
+    gates.bring_up_to_date(gate.pk)
+    assert (fresh(gate).on_expiry, fresh(gate).routing) == ("reject", {})
+    assert unanswered(gate).state == "expired"
+
+
+def test_an_edit_by_a_policy_that_escalates_no_more_is_rejected_in_the_end(leads):
+    two = {**NEXT, "quorum": 2}
+    leads.group("leads-too", "carol", "alice")
+    gate = asked(leads, two, escalate_to="leads-too")
+    leads.policy({**ASKS, "quorum": 2})
+    leads.decide("alice", gate, arguments={"payment": "p-1", "amount": "7.00"})
+    assert unanswered(gate).state == "expired"
 
 
 def test_where_nobody_is_left_in_the_group_its_admins_are_told(leads):
