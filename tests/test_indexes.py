@@ -13,9 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
 
 from approvals import hot
 from approvals.hindsight import calibration, gates, overgating
+from approvals.services import simulation
 from tenants.ids import uuid7
 from tenants.rls import APP
 from tenants.scope import tenant_scope
@@ -101,6 +103,15 @@ def test_what_looks_back_finds_what_belongs_to_a_gate_by_its_own_id(
         asked = gates.asking(window, question, names=["a"], versions=[1])
     found = plan(*asked)
     assert not re.search(r"Seq Scan on (approvals|interrupts)_", found), found
+    assert not WHOLE_TENANT.search(found), found
+
+
+@pytest.mark.django_db
+def test_a_policy_is_tried_on_no_steps_from_before_the_time_that_is_asked_for() -> None:
+    with tenant_scope(uuid7()), CaptureQueriesContext(connection) as asked:
+        simulation._before(None, datetime(2026, 1, 1, tzinfo=UTC), 200)
+    found = plan(asked[0]["sql"], {})
+    assert re.search(r"Index Cond: .*\(id >= ", found), found
     assert not WHOLE_TENANT.search(found), found
 
 

@@ -11,16 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from django.db import connection
 
+from tenants.ids import first_id
 from tenants.scope import current_tenant_id
 
 LOOKED_BACK: Final = timedelta(days=90)
 MOST_CONSIDERED = 10_000
-# Ids carry the clock of the process that made them, rows the database's.
-_CLOCKS_APART: Final = timedelta(days=1)
 _OF_THE_WORKFLOW: Final = """
     CROSS JOIN LATERAL (
         SELECT FROM interrupts_run u
@@ -113,7 +111,7 @@ def asking(window: Window, question: str, **more: Any) -> tuple[str, Mapping[str
     judged = _JUDGED.format(of_workflow="" if window.workflow is None else _OF_THE_WORKFLOW)
     named = {
         "tenant": current_tenant_id(),
-        "first": _first_id(window.since),
+        "first": first_id(window.since),
         "since": window.since,
         "tool": window.tool,
         "workflow": window.workflow,
@@ -134,9 +132,3 @@ def ask(window: Window, question: str, **more: Any) -> tuple[int, bool, list[tup
     found = rows[0][0]
     answered = [tuple(row[1:]) for row in rows if row[1] is not None]
     return min(found, MOST_CONSIDERED), found > MOST_CONSIDERED, answered
-
-
-def _first_id(since: datetime) -> UUID:
-    """Return an id (RFC 9562, 5.7) below each that was made since then, whosever clock it had."""
-    milliseconds = int((since - _CLOCKS_APART).timestamp() * 1000)
-    return UUID(int=max(milliseconds, 0) << 80)

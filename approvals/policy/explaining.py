@@ -8,6 +8,7 @@ from typing import Any
 
 from approvals.policy.conditions import Condition, ConditionError, Facts
 from approvals.policy.judging import (
+    STRICTEST,
     Kind,
     Rule,
     Subject,
@@ -45,10 +46,7 @@ def explain(document: Mapping[str, Any], subject: Subject) -> list[RuleSaid]:
 
 
 def _place(said: RuleSaid) -> tuple[bool, int, str]:
-    return not said.counts, _STRICTEST.index(said.then), said.rule
-
-
-_STRICTEST = ("deny", "approve", "allow")
+    return not said.counts, STRICTEST.index(said.then), said.rule
 
 
 def _said(rule: Rule, subject: Subject, facts: Facts) -> RuleSaid:

@@ -10,6 +10,7 @@ from config.globs import matches_any
 
 Kind = Literal["allow", "approve", "deny"]
 
+STRICTEST: Final[tuple[Kind, ...]] = ("deny", "approve", "allow")  # first
 DEFAULT: Final = "default"
 # The approvers where rules name groups of which none is common: no group has this name.
 NOBODY: Final = "(nobody)"

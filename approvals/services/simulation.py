@@ -18,12 +18,13 @@ from uuid import UUID
 from approvals import judging
 from approvals.models import Gate, PolicyStatus, PolicyVersion
 from approvals.policy import RuleSaid, Verdict, compile_policy, explain, validate_policy
-from approvals.policy.judging import CompiledPolicy, Kind, Subject
+from approvals.policy.judging import STRICTEST, CompiledPolicy, Kind, Subject
 from config.errors import InvalidBody, faults
 from interrupts import catalogue, selectors
 from interrupts.models import Run, Step, StepStatus
 from interrupts.transitions.steps import AGENT_ENDED
 from tenants.clock import database_now
+from tenants.ids import first_id
 from tenants.scope import current_tenant_id
 from tenants.services.groups import members_of_groups
 
@@ -60,10 +61,7 @@ class Change(NamedTuple):
     @property
     def looser(self) -> bool:
         """Whether the draft would have let through what was held or stopped."""
-        return _STRICTNESS.index(self.simulated) < _STRICTNESS.index(self.decided)
-
-
-_STRICTNESS: Final = ("allow", "approve", "deny")
+        return STRICTEST.index(self.simulated) > STRICTEST.index(self.decided)
 
 
 @dataclass(slots=True)
@@ -127,8 +125,10 @@ def simulate(
 
 
 def _before(after: UUID | None, since: datetime, limit: int) -> Sequence[Step]:
-    """Return steps newest first; their ids sort by when they were made."""
-    rows = Step.objects.filter(created_at__gte=since).select_related("run__agent")
+    """Return steps newest first, from the end of an index and no further back than since then."""
+    rows = Step.objects.filter(pk__gte=first_id(since), created_at__gte=since)
+    # Apart: joined, a plan that knows of few runs goes through all of an agent's for each step.
+    rows = rows.prefetch_related("run__agent")
     if after is not None:
         rows = rows.filter(pk__lt=after)
     return list(rows.order_by("-pk")[:limit])
