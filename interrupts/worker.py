@@ -197,8 +197,9 @@ def _advance(turn: _Turn, finished: Sequence[_Finished], attempt: UUID | None) -
 def _call_all(turn: _Turn, at: Advanced, attempt: UUID) -> list[_Finished]:
     """Make the call that is to be made, and the reads after it while all come back at once."""
     finished: list[_Finished] = []
+    until = time.monotonic() + READS_SECONDS
     for start in (at.start, *at.ahead):
-        if start is None or (finished and not _may_go_on(turn, finished, start)):
+        if start is None or (finished and not _may_go_on(turn, finished[-1], start, until)):
             break
         one = _call(turn, start, uuid7() if finished else attempt)
         if one is None:
@@ -207,15 +208,18 @@ def _call_all(turn: _Turn, at: Advanced, attempt: UUID) -> list[_Finished]:
     return finished
 
 
-def _may_go_on(turn: _Turn, finished: Sequence[_Finished], start: Start) -> bool:
+def _may_go_on(turn: _Turn, last: _Finished, start: Start, until: float) -> bool:
     """Whether a read may be made before those that have come back are recorded.
 
     Nobody is kept waiting for what came back: no longer than until a tool that was quick the last
     time is slow. What costs something is recorded first, since its run may have no more to spend.
     """
-    took = sum(one.took for one in finished)
-    known = _quick.get(start.tool_version, False)
-    return known and finished[-1].is_quick and took < READS_SECONDS and not turn.is_over
+    return (
+        last.is_quick
+        and _quick.get(start.tool_version, False)
+        and time.monotonic() < until
+        and not turn.is_over
+    )
 
 
 def _call(turn: _Turn, start: Start, attempt: UUID) -> _Finished | None:

@@ -53,7 +53,6 @@ class RuleRow:
     """A rule as its row shows it."""
 
     rule: RuleAsked
-    waited: str
     bar: Bar | None
 
 
@@ -76,7 +75,7 @@ def calibration(request: HttpRequest) -> dict[str, Any]:
 def overgating(request: HttpRequest) -> dict[str, Any]:
     """Return what the page of rules that ask shows of the window that is asked for."""
     found = read_overgating(_window(request), _number(request, "minimum", LEAST_DECIDED))
-    rows = [RuleRow(one, _waited(one.seconds), _bar(one.refusal)) for one in found.rules]
+    rows = [RuleRow(one, _bar(one.refusal)) for one in found.rules]
     return {
         "title": "Rules that ask in vain",
         "found": found,
@@ -139,13 +138,3 @@ def _bar(found: Proportion | None) -> Bar | None:
 
 def _percent(share: float | None) -> str:
     return "—" if share is None else f"{100 * share:.0f} %"
-
-
-def _waited(seconds: float | None) -> str:
-    """Write a wait as people say it: in its largest unit."""
-    if seconds is None:
-        return "—"
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} s"

@@ -20,7 +20,7 @@ from interrupts.api.runs import OPERATORS
 from tenants.api.answers import answer
 from tenants.api.body import ID
 from tenants.api.checks import Schema, read_instant
-from tenants.api.http import integer, moment, plain
+from tenants.api.http import identifier, integer, moment, plain
 from tenants.api.operation import operation
 from tenants.api.pagination import CURSOR_QUERY, page, page_schema
 from tenants.api.view import ApiCall, TenantView
@@ -140,14 +140,10 @@ class WhyView(TenantView):
         refusals={"people-only": 403, "invalid-query": 422},
     )
     def get(self, call: ApiCall) -> Answer:
-        return answer(rendering.explained(why(_step(call))))
-
-
-def _step(call: ApiCall) -> UUID:
-    try:
-        return UUID(call.query.get("step", ""))
-    except ValueError:
-        raise InvalidQuery.at("/step", "The id of a step stands here.") from None
+        step = identifier(call.request, "step")
+        if step is None:
+            raise InvalidQuery.at("/step", "The id of a step stands here.")
+        return answer(rendering.explained(why(step)))
 
 
 class CalibrationView(TenantView):
