@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,22 @@ def superuser() -> Iterator[psycopg.Connection[Any]]:
         login["user"] = "postgres"
     with psycopg.connect(**login, autocommit=True) as connection:
         yield connection
+
+
+def forget_statistics(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:
+    """Have the planner know nothing of the tables, as where nothing has gathered anything yet.
+
+    What autovacuum made of a table that the tests before had emptied is known of no real one: rows
+    of which none are left, on pages that are.
+    """
+    connection.execute(
+        "DELETE FROM pg_statistic WHERE starelid = ANY (%s::text[]::regclass[])", [list(tables)]
+    )
+    connection.execute(
+        "UPDATE pg_class SET relpages = 0, reltuples = -1 FROM pg_index"
+        " WHERE indrelid = ANY (%s::text[]::regclass[]) AND pg_class.oid IN (indrelid, indexrelid)",
+        [list(tables)],
+    )
 
 
 def rewrite(row: Any, **columns: Any) -> None:

@@ -21,7 +21,7 @@ from approvals.services import simulation
 from tenants.ids import uuid7
 from tenants.rls import APP
 from tenants.scope import tenant_scope
-from tests.database import superuser
+from tests.database import forget_statistics, superuser
 
 BEGINS_WITH_TENANT = """
 SELECT i.indexrelid::regclass::text FROM pg_index i
@@ -121,14 +121,7 @@ def plan(text: str, named: Mapping[str, Any] | None = None) -> str:
     With ``named`` the parameters are known, as they are to a statement that Django sends.
     """
     with superuser() as connection, connection.transaction(force_rollback=True):
-        connection.execute(
-            "DELETE FROM pg_statistic WHERE starelid = ANY (%s::text[]::regclass[])", [MANY]
-        )
-        connection.execute(
-            "UPDATE pg_class SET relpages = 0, reltuples = -1 FROM pg_index"
-            " WHERE indrelid = ANY (%s::text[]::regclass[]) AND pg_class.oid IN (indrelid, indexrelid)",
-            [MANY],
-        )
+        forget_statistics(connection, MANY)
         connection.execute(f"SET LOCAL ROLE {APP}")
         if named is None:
             lines = connection.execute("EXPLAIN (GENERIC_PLAN) " + numbered(text)).fetchall()
