@@ -61,8 +61,13 @@ def rewrite(row: Any, **columns: Any) -> None:
 
 
 def end_backend(pid: int) -> None:
-    """End a server process in the middle of what it does, as a restart of the database would."""
+    """End a server process in the middle of what it does, as a restart of the database would.
+
+    It is gone once this returns: one that is only told to end answers once more on a busy machine.
+    """
     parameters = connections["default"].get_connection_params()
     login = {k: parameters[k] for k in ("host", "port", "user", "dbname") if parameters.get(k)}
     with psycopg.connect(**login, autocommit=True) as connection:
-        connection.execute("SELECT pg_terminate_backend(%s)", [pid])
+        assert connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (
+            True,
+        )

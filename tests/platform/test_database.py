@@ -9,6 +9,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from config.database import APP, KEYS, OWNER, SWEEP, connect_parameters, databases, parse_url
 from config.supervisor.failures import CannotStart
 from config.supervisor.paths import DataFolder
+from tests.database import end_backend
 
 HERE = DataFolder(settings.DATA_FOLDER.root)
 
@@ -86,7 +87,7 @@ def test_a_url_that_is_none_is_not_quoted() -> None:
 class TestKeptConnections:
     def test_one_that_the_server_ended_is_replaced_before_it_is_used(self) -> None:
         connection.ensure_connection()
-        hang_up(connection.connection.info.backend_pid)
+        end_backend(connection.connection.info.backend_pid)
         connection.close_if_unusable_or_obsolete()
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -101,10 +102,3 @@ class TestKeptConnections:
         connection.close_if_unusable_or_obsolete()
         connection.ensure_connection()
         assert connection.connection is before
-
-
-def hang_up(pid: int) -> None:
-    parameters = connect_parameters(settings.DATABASES["default"])
-    name = connection.settings_dict["NAME"]
-    with psycopg.connect(**parameters | {"dbname": name}, autocommit=True) as another:
-        another.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])

@@ -160,4 +160,4 @@ def hang_up(pid: int) -> None:
         **connect_parameters(settings.DATABASES["sweep"])
         | {"dbname": connections["sweep"].settings_dict["NAME"]}
     ) as connection:
-        connection.execute("SELECT pg_terminate_backend(%s)", [pid])
+        connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
