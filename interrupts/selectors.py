@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from interrupts.content import unseal
 from interrupts.models import (
@@ -20,6 +20,7 @@ from interrupts.models import (
     Checkpoint,
     Content,
     Freeze,
+    FreezeScope,
     Guidance,
     InFlight,
     Interrupt,
@@ -47,6 +48,13 @@ _WITHOUT_RECEIPT = frozenset(
     }
 )
 _MOST_VERSIONS = 4096
+# What a freeze finds a step as, by its state; the others have nothing to stop.
+_REACHED_AS: Final = {
+    "in_flight": (StepStatus.EXECUTING,),
+    "held": (StepStatus.READY,),
+    "waiting": (StepStatus.PROPOSED, StepStatus.WAITING),
+}
+_REACHED: Final = [status for statuses in _REACHED_AS.values() for status in statuses]
 # What may be large of a run, and is not shown of it beside its steps, interrupts and checkpoints.
 _LARGE = tuple(f"run__{name}" for name in ("goal", "inputs", "labels", "output", "error"))
 NOTHING_KNOWN: Final[Mapping[bytes, Any]] = MappingProxyType({})
@@ -299,6 +307,56 @@ def is_tool(name: str) -> bool:
 def freezes() -> QuerySet[Freeze]:
     """Return the freezes in force."""
     return Freeze.objects.filter(lifted_at=None)
+
+
+class ReachOfTool(NamedTuple):
+    """The part of one tool in what a freeze would find."""
+
+    tool: str
+    in_flight: int
+    held: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a freeze of a scope would find: steps of runs that have not ended, by tool.
+
+    ``in_flight`` had begun and would end; ``held`` would start next, and ``waiting`` once decided.
+    """
+
+    tools: Sequence[ReachOfTool]
+    runs: int  # that have one of these steps
+
+    @property
+    def in_flight(self) -> int:
+        return sum(one.in_flight for one in self.tools)
+
+    @property
+    def held(self) -> int:
+        return sum(one.held for one in self.tools)
+
+    @property
+    def waiting(self) -> int:
+        return sum(one.waiting for one in self.tools)
+
+
+def freeze_reach(scope: str, name: str) -> Reach:
+    """Return what a freeze would find now; the tools with most of it first."""
+    reached = Step.objects.filter(run__ended_at=None, status__in=_REACHED)
+    if scope == FreezeScope.TOOL:
+        reached = reached.filter(tool_name=name)
+    elif scope == FreezeScope.AGENT:
+        reached = reached.filter(run__agent__name=name)
+    counted = {
+        what: Count("pk", filter=Q(status__in=statuses)) for what, statuses in _REACHED_AS.items()
+    }
+    rows = reached.order_by().values_list("tool_name").annotate(**counted)
+    tools = sorted(ReachOfTool(*row) for row in rows)
+    return Reach(
+        sorted(tools, key=lambda one: -sum(one[1:])),
+        reached.order_by().values("run").distinct().count(),
+    )
 
 
 # Journals

@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 
 from config.errors import Problem
 from interrupts.models import Freeze, FreezeScope
+from interrupts.selectors import Reach, freeze_reach
 from interrupts.services import freezes
 from tenants.admin.base import ReadAdmin
 from tenants.admin.site import site
@@ -29,6 +30,15 @@ class FreezeForm(forms.Form):
     note = forms.CharField(required=False, max_length=2000, widget=Textarea())
 
 
+def _looked(form: FreezeForm) -> Reach | None:
+    """Return what the freeze would stop; None, and a fault of the form: there is no such thing."""
+    scope, name = form.cleaned_data["scope"], form.cleaned_data["name"]
+    if fault := freezes.name_fault(scope, name):
+        form.add_error("name", fault)
+        return None
+    return freeze_reach(scope, name)
+
+
 @admin.register(Freeze, site=site)
 class FreezeAdmin(ReadAdmin[Freeze]):
     list_display = ("scope", "name", "note", "created_at", "lifted_at")
@@ -45,7 +55,10 @@ class FreezeAdmin(ReadAdmin[Freeze]):
     ) -> HttpResponse:
         """Freeze in the service's own transaction: its answer comes after the drain."""
         form = FreezeForm(request.POST or None)
-        if request.method == "POST" and form.is_valid():
+        looked = None
+        if request.method == "POST" and form.is_valid() and "look" in request.POST:
+            looked = _looked(form)
+        elif request.method == "POST" and form.is_valid():
             try:
                 made, flying = freezes.freeze(standing_of(request).principal, **form.cleaned_data)
             except Problem as refusal:
@@ -60,8 +73,9 @@ class FreezeAdmin(ReadAdmin[Freeze]):
             "form": form,
             "act": "Freeze",
             "says": "No effect in its scope starts until it is lifted; what is in flight ends.",
+            "looked": looked,
         }
-        return TemplateResponse(request, "admin/form.html", context)
+        return TemplateResponse(request, "admin/freeze.html", context)
 
     @action(description="Lift")
     def lift(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from interrupts import selectors
 from interrupts.api import bodies, rendering, shapes
+from interrupts.api.bodies import one_of
 from interrupts.api.runs import OPERATORS
-from interrupts.models import Freeze
+from interrupts.models import Freeze, FreezeScope
 from interrupts.services import freezes as services
 from tenants.api.answers import answer, nothing
+from tenants.api.checks import Schema
+from tenants.api.http import choice, plain
 from tenants.api.operation import operation
 from tenants.api.pagination import CURSOR_QUERY, page, page_schema
 from tenants.api.view import ApiCall, TenantView
+from tenants.errors import InvalidQuery
 from tenants.idempotency import Answer
+
+REACH_QUERY: Final[dict[str, Schema]] = {
+    "scope": {**one_of(*FreezeScope), "description": "What is to be frozen; absent: tenant."},
+    "name": {"type": "string", "description": "Of the agent or the tool."},
+}
 
 
 class ToolsView(TenantView):
@@ -68,6 +77,24 @@ class FreezesView(TenantView):
         return page(
             call.request, selectors.freezes(), lambda rows: list(map(rendering.freeze, rows))
         )
+
+
+class FreezeReachView(TenantView):
+    @operation(
+        "Ask what a freeze would stop",
+        description="Now, by tool: what is in flight would end, what is held would start next if"
+        " nothing is frozen, what is waiting once it is decided. Nothing is recorded.",
+        who="people",
+        query=REACH_QUERY,
+        answers={200: shapes.REACH},
+        refusals={"people-only": 403, "invalid-query": 422},
+    )
+    def get(self, call: ApiCall) -> Answer:
+        scope = choice(call.request, "scope", FreezeScope.values) or FreezeScope.TENANT
+        name = plain(call.request, "name") or ""
+        if fault := services.name_fault(scope, name):
+            raise InvalidQuery.at("/name", fault)
+        return answer(rendering.reach(scope, name, selectors.freeze_reach(scope, name)))
 
 
 class FreezeView(TenantView):

@@ -24,7 +24,7 @@ from interrupts.models import (
     Tool,
     ToolVersion,
 )
-from interrupts.selectors import EntryShown, RunShown, StepShown
+from interrupts.selectors import EntryShown, Reach, RunShown, StepShown
 from interrupts.templates import mask
 from tenants.api.answers import instant
 from tenants.principal import Principal
@@ -345,6 +345,18 @@ def freeze(row: Freeze) -> Shown:
         "name": row.name or None,
         "note": row.note,
         "created_at": instant(row.created_at),
+    }
+
+
+def reach(scope: str, name: str, found: Reach) -> Shown:
+    return {
+        "scope": scope,
+        "name": name or None,
+        "runs": found.runs,
+        "tools": [one._asdict() for one in found.tools],
+        "in_flight": found.in_flight,
+        "held": found.held,
+        "waiting": found.waiting,
     }
 
 

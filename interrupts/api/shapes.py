@@ -303,6 +303,14 @@ FROZEN: Final = shown(
     created_at=INSTANT,
     in_flight=listed(ID),
 )
+_REACHED: Final = {"in_flight": INTEGER, "held": INTEGER, "waiting": INTEGER}
+REACH: Final = shown(
+    scope=one_of(*FreezeScope),
+    name=TEXT_OR_NONE,
+    runs=INTEGER,
+    tools=listed(shown(tool=TEXT, **_REACHED)),
+    **_REACHED,
+)
 ENTRY: Final = component(
     "JournalEntry",
     shown(

@@ -36,6 +36,7 @@ urlpatterns = [
     path("tools", catalogue.ToolsView.as_view()),
     path("tools/<str:name>", catalogue.ToolView.as_view()),
     path("freezes", catalogue.FreezesView.as_view()),
+    path("freezes/reach", catalogue.FreezeReachView.as_view()),
     path("freezes/<id:pk>", catalogue.FreezeView.as_view()),
     path("events", journals.EventsView.as_view()),
 ]

@@ -31,7 +31,8 @@ def freeze(
     with transaction.atomic(durable=not idempotency.holds_transaction()):
         if role_now(principal) not in OPERATORS:
             raise MayNot("Operators and admins freeze.")
-        _check_name(scope, name)
+        if fault := name_fault(scope, name):
+            raise InvalidBody.at("/name", fault)
         made = Freeze.objects.create(scope=scope, name=name, note=note, created_by=principal.id)
         made.refresh_from_db()
         Tenant.objects.filter(pk=current_tenant_id()).update(freezes=F("freezes") + 1)
@@ -43,14 +44,12 @@ def freeze(
     return made, in_flight(made)
 
 
-def _check_name(scope: str, name: str) -> None:
+def name_fault(scope: str, name: str) -> str | None:
+    """Return why there is nothing in this tenant that such a freeze would be of; None: there is."""
     if scope == FreezeScope.TENANT:
-        if name:
-            raise InvalidBody.at("/name", "a freeze of the tenant names nothing")
-        return
+        return "a freeze of the tenant names nothing" if name else None
     rows = Tool.objects if scope == FreezeScope.TOOL else Agent.objects
-    if not rows.filter(name=name).exists():
-        raise InvalidBody.at("/name", f"there is no such {scope}")
+    return None if rows.filter(name=name).exists() else f"there is no such {scope}"
 
 
 def in_flight(made: Freeze) -> list[UUID]:

@@ -369,6 +369,18 @@ def test_a_freeze_is_set_and_lifted(acme: Place) -> None:
     assert [kind for kind, *_ in entries(acme)[-2:]] == ["freeze.set", "freeze.lifted"]
 
 
+def test_what_a_freeze_stops_is_shown_before_it_is_set(acme: Place) -> None:
+    browser = acme.browser("ada")
+    path = "/admin/interrupts/freeze/add/"
+    asked = browser.post(path, {"scope": "tenant", "note": "stop", "look": "1"})
+    assert "What it stops now" in asked.content.decode()
+    unknown = browser.post(path, {"scope": "tool", "name": "no.such", "look": "1"})
+    assert "there is no such tool" in unknown.content.decode()
+    assert Tenant.objects.get(pk=acme.id).freezes == 0
+    with tenant_scope(acme.id):
+        assert not Freeze.objects.exists()
+
+
 def test_who_leaves_loses_everything_and_the_journal_says_so(acme: Place) -> None:
     browser, bob = acme.browser("ada"), member(acme, "bob")
     with tenant_scope(acme.id), transaction.atomic():

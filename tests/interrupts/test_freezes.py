@@ -4,6 +4,7 @@ import pytest
 
 from config.errors import InvalidBody
 from interrupts.errors import MayNot, NotAuthorized
+from interrupts.selectors import freeze_reach
 from interrupts.services import freezes
 from tenants.models import JournalEntry, Tenant
 from tests.interrupts.history import broken_link
@@ -131,3 +132,33 @@ def test_it_stands_in_the_tenants_journal_and_raises_the_authority(house):
     assert list(kinds) == ["freeze.set", "freeze.lifted"]
     assert broken_link(house.tenant.pk) is None
     assert Tenant.objects.get(pk=house.tenant.pk).authority_version == before + 1
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "counted", "runs"),
+    [
+        ("tenant", "", [("t", 0, 2, 0), ("asked", 0, 0, 1), ("mine", 1, 0, 0)], 2),
+        ("tool", "t", [("t", 0, 2, 0)], 1),
+        ("agent", "bot", [("t", 0, 2, 0), ("asked", 0, 0, 1), ("mine", 1, 0, 0)], 2),
+        ("agent", "other", [], 0),
+    ],
+)
+def test_what_a_freeze_would_stop_is_told_before_it_stops_it(house, scope, name, counted, runs):
+    house.tool("t")
+    house.tool("asked")
+    house.tool("mine", kind="agent")
+    house.policy.verdicts["asked"] = "approve"
+    one, other, ended = house.run(), house.run(), house.run()
+    house.propose(one, ("t", {"n": 1}), ("t", {"n": 2}))
+    (step,) = house.propose(other, ("mine", {}))
+    house.claim(step)
+    house.propose(other, ("asked", {}))
+    house.propose(ended, ("t", {"n": 3}))
+    house.cancel(ended)
+    with nothing_changes():
+        found = freeze_reach(scope, name)
+    assert (sorted(map(tuple, found.tools)), found.runs) == (sorted(counted), runs)
+    assert found.held == sum(one.held for one in found.tools)
+    house.freeze(scope, name)
+    house.work(one)
+    assert house.ran == ([1, 2] if name == "other" else [])

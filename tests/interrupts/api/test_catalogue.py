@@ -121,6 +121,36 @@ def test_a_freeze_that_names_nothing_is_refused(
     assert frozen(api) == (0, 0)
 
 
+def test_what_a_freeze_would_stop_is_asked_by_people(api: Api) -> None:
+    step = api.step(api.run(), "local.shell", {"command": "ls"})
+    asked = "freezes/reach?scope=tool&name=local.shell"
+    found = api.get("vera", asked)
+    tool = {"tool": "local.shell", "in_flight": 0, "held": 1, "waiting": 0}
+    assert found["tools"] == [tool]
+    assert (found["scope"], found["name"], found["runs"], found["held"]) == (
+        *("tool", "local.shell"),
+        *(1, 1),
+    )
+    api.post("agent", f"steps/{step['id']}/claim", status=200)
+    assert api.get("vera", "freezes/reach")["in_flight"] == 1
+    assert frozen(api) == (0, 0)
+    assert api("agent", "GET", asked).code == "people-only"
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ("scope=world", "/scope"),
+        ("scope=tool", "/name"),
+        ("name=acme", "/name"),
+        ("scope=agent&name=crm.get", "/name"),
+    ],
+)
+def test_a_freeze_of_nothing_stops_nothing(api: Api, query: str, pointer: str) -> None:
+    reply = api("olga", "GET", f"freezes/reach?{query}")
+    assert (reply.status, reply.code, reply.pointers) == (422, "invalid-query", [pointer])
+
+
 def test_the_same_freeze_under_one_key_is_one_freeze(api: Api) -> None:
     body = {"scope": "tenant", "note": "x"}
     first = api("olga", "POST", "freezes", body, Idempotency_Key="k")
