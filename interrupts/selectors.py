@@ -128,7 +128,7 @@ def is_startable(run: Run, at: datetime) -> bool:
     """Say whether a worker could have begun a step of the run at that time, nothing being begun."""
     if Attempt.objects.filter(run=run, settled_at=None, lapsed_at=None).exists():
         return False
-    if run.reading is not None:
+    if run.reading is not None or run.verdicts_holding:
         return False
     with connection.cursor() as cursor:
         cursor.execute(

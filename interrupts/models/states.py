@@ -134,6 +134,24 @@ class Reason(models.TextChoices):
     OWNER_LOST = "owner_lost"
 
 
+class VerdictStatus(models.TextChoices):
+    """What is known of what a tool's verifier says; unknown is never taken for passed."""
+
+    AWAITED = "awaited"
+    PASSED = "passed"
+    REJECTED = "rejected"
+    UNKNOWN = "unknown"
+
+
+V = VerdictStatus
+VERDICT_MOVES: dict[VerdictStatus, frozenset[VerdictStatus]] = {
+    V.AWAITED: frozenset({V.PASSED, V.REJECTED, V.UNKNOWN}),
+    V.PASSED: frozenset(),
+    V.REJECTED: frozenset(),
+    V.UNKNOWN: frozenset(),
+}
+
+
 class ResponseKind(models.TextChoices):
     RELEASE = "release"
     DECISION = "decision"
