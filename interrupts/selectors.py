@@ -271,8 +271,8 @@ def _versions(version_ids: Iterable[UUID]) -> Mapping[UUID, _OfVersion]:
     found = {pk: version for pk in wanted if (version := _of_versions.get(pk)) is not None}
     if missing := wanted - found.keys():
         rows = ToolVersion.objects.filter(pk__in=missing)
-        named = rows.values_list("pk", "sensitive", "verifier__isnull")
-        read = {pk: _OfVersion(tuple(paths), not none) for pk, paths, none in named}
+        named = rows.values_list("pk", "sensitive", "verifier")
+        read = {pk: _OfVersion(tuple(paths), said is not None) for pk, paths, said in named}
         if len(_of_versions) > _MOST_VERSIONS:
             _of_versions.clear()
         _of_versions.update(read)

@@ -290,10 +290,8 @@ class Receipt:
         """What to tell the model, beside the result, in one sentence."""
         if not self.was_run:
             return f"A person answered in place of {self.tool}, which was not run."
-        if self.step.verdict is not None and self.step.verdict.status != "passed":
-            return (
-                f"{self.tool} was run once; a check of it did not pass, and a person accepted it."
-            )
+        if self.step.verdict is not None and self.step.verdict.status in {"rejected", "unknown"}:
+            return f"{self.tool} was run once and stands, although a check of it did not pass."
         if self.edited:
             return f"{self.tool} was run with arguments that a person changed; see what they are."
         return f"{self.tool} was run once and succeeded."

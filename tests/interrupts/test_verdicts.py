@@ -169,7 +169,7 @@ def test_accepted_as_it_is_the_run_goes_on(house, tool, judge):
 
 
 def test_what_is_to_be_undone_is_undone_before_anything_starts(house, tool, judge, hints):
-    run, (step, following) = rejected(house, judge)
+    run, (step, _) = rejected(house, judge)
     house.respond(open_of(step), "compensate")
     house.work(run)
     run = fresh(run)
@@ -366,7 +366,7 @@ def test_a_read_is_judged_and_what_failed_or_a_person_answered_is_not(house, jud
 
 
 def test_the_verifier_is_the_versions_own(house, tool, judge, hints):
-    run, (step, _) = done(house)
+    _, (step, _) = done(house)
     house.new_version(step.tool, verifier=None)
     house.withdraw_authority()
     judging.judge(step.pk, "w")
@@ -376,7 +376,7 @@ def test_the_verifier_is_the_versions_own(house, tool, judge, hints):
 
 
 def test_a_drained_host_asks_nobody(house, tool, judge):
-    run, (step, _) = done(house)
+    _, (step, _) = done(house)
     draining.begin_drain("w")
     judging.judge(step.pk, "w:1")
     assert (verdict_of(step).tries, judge.saw) == (0, [])

@@ -103,5 +103,7 @@ def test_a_receipt_is_there_once_its_verdict_holds_the_run_no_more() -> None:
     pass_by, fake.service.pass_by = fake.service.pass_by, judge  # type: ignore[method-assign]
     receipt = fake.run("refunds", "Refund").step("pay", "pay", {"amount": "1"})
     assert said == []
-    assert receipt.step.verdict == Verdict("rejected", False, "twice", None)
-    assert "a person accepted it" in receipt.tell_model
+    assert receipt.step.verdict == Verdict.of(
+        {**shown, "status": "rejected", "words": "twice", "holds": False}
+    )
+    assert "a check of it did not pass" in receipt.tell_model
