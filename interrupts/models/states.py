@@ -15,6 +15,10 @@ Step:
                   └─► denied | rejected | revised | cancelled
 
 A receipt is a fact: whatever a step was taken for, one that reports success makes it `succeeded`.
+
+Verdict, on the receipt of a step whose tool has a verifier:
+
+    awaited ─► passed | rejected | unknown
 """
 
 from django.db import models

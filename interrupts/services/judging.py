@@ -141,7 +141,7 @@ def _take(asked: _Asked, ruling: Ruling) -> None:
     """Record what the verifier said; to a verdict that is recorded it adds nothing."""
     with working(asked.run, SYSTEM) as work:
         step, verdict = Step.objects.get(pk=asked.step), Verdict.objects.get(step=asked.step)
-        if verdict.status != VerdictStatus.AWAITED or verdict.tries != asked.tries:
+        if overtaken(verdict, asked.tries):
             work.state_unchanged()
             return
         version = version_of(step)
@@ -151,6 +151,11 @@ def _take(asked: _Asked, ruling: Ruling) -> None:
         if version.sensitive and ruling.words:
             ruling = Ruling(ruling.says, NOT_KEPT, ruling.error)
         judging.record(work, step, verdict, ruling)
+
+
+def overtaken(verdict: Verdict, tries: int) -> bool:
+    """Say whether what a try says counts no more: it is recorded, or a newer try is at it."""
+    return verdict.status != VerdictStatus.AWAITED or verdict.tries != tries
 
 
 def _ask_later(work: Work, verdict: Verdict, ruling: Ruling, version: ToolVersion) -> None:

@@ -30,10 +30,8 @@ def record(work: Work, step: Step, verdict: Verdict, ruling: Ruling) -> None:
 
     In a run that has ended or is being cancelled nothing starts that could be held.
     """
-    interrupts = ruling.says != Says.PASSED and work.run.status in (
-        RunStatus.RUNNING,
-        RunStatus.SUSPENDED,
-    )
+    goes_on = work.run.status in (RunStatus.RUNNING, RunStatus.SUSPENDED)
+    interrupts = goes_on and not passes(ruling)
     verdict.status, verdict.recorded_at = _STATUS[ruling.says], work.now
     verdict.words, verdict.error = ruling.words or None, ruling.error
     verdict.ask_at = verdict.asking_until = None
@@ -56,6 +54,11 @@ def record(work: Work, step: Step, verdict: Verdict, ruling: Ruling) -> None:
         holds.open_holds(work, _hold(step, verdict))
     else:
         verdicts.release(work, verdict)
+
+
+def passes(ruling: Ruling) -> bool:
+    """Say whether the verifier passed it; that it said nothing does not."""
+    return ruling.says == Says.PASSED
 
 
 def _hold(step: Step, verdict: Verdict) -> holds.Hold:

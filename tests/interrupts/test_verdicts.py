@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from config.errors import InvalidBody
@@ -129,8 +129,8 @@ def test_nothing_starts_until_the_receipt_is_judged_and_passed(house, tool, judg
 
 def test_what_is_rejected_interrupts_with_what_was_done_and_the_verifiers_words(house, tool, judge):
     run, (step, following) = rejected(house, judge)
-    interrupt = open_of(step)
     assert (run.status, run.suspension) == ("suspended", "partially_complete")
+    interrupt = open_of(step)
     assert (interrupt.reason, interrupt.kind) == ("verifier_rejected", "release")
     assert [one["resolution"] for one in interrupt.allowed] == [
         "resume",
@@ -253,9 +253,9 @@ def test_no_word_is_asked_for_again_and_never_taken_for_passed(house, tool, judg
     judging.judge(step.pk, "w")
     verdict = verdict_of(step)
     assert (verdict.status, verdict.tries, verdict.words) == ("unknown", 3, None)
+    assert (fresh(run).status, fresh(following).status, house.ran) == ("suspended", "ready", [1])
     interrupt = open_of(step)
     assert (interrupt.reason, interrupt.evidence["verdict"]) == ("verifier_rejected", "unknown")
-    assert (fresh(run).status, fresh(following).status, house.ran) == ("suspended", "ready", [1])
     holds(run)
 
 
@@ -390,6 +390,17 @@ def test_the_words_on_what_is_sensitive_are_not_kept(house, judge, hints):
     run, (step,) = rejected(house, judge, ("t", {"card": "4242"}))
     assert verdict_of(step).words == judging.NOT_KEPT
     holds(run)
+
+
+def test_the_database_lets_no_verdict_be_taken_back(house, tool, judge):
+    _, (step, _) = rejected(house, judge)
+    recorded = Verdict.objects.filter(step=step)
+    for change in ({"status": "passed"}, {"receipt": step.pk}):
+        with pytest.raises(DatabaseError), transaction.atomic():
+            recorded.update(**change)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        recorded.delete()
+    assert recorded.get().status == "rejected"
 
 
 def test_a_hold_taken_off_the_runs_row_is_told_and_starts_nothing(house, tool, judge):
