@@ -17,12 +17,14 @@ from interrupts.models import (  # noqa: E402
     OPEN_STEPS,
     RUN_MOVES,
     STEP_MOVES,
+    VERDICT_MOVES,
     Reason,
     Resolution,
     ResponseKind,
     RunStatus,
     StepStatus,
     Suspension,
+    VerdictStatus,
     states,
 )
 
@@ -33,8 +35,8 @@ HEAD = """\
 Made by `python -m docs.generate` from `interrupts/models/states.py` and
 `approvals/models/gates.py`; a test fails where this page is not what it makes. Each move is made by
 one function of the app's `transitions`, and the database refuses every other: the triggers
-`interrupts_run_status_moves`, `interrupts_step_status_moves` and `approvals_gate_state_moves` hold
-the same tables. What the words mean stands in the [glossary](glossary.md).
+`interrupts_run_status_moves`, `interrupts_step_status_moves`, `interrupts_verdict_status_moves` and
+`approvals_gate_state_moves` hold the same tables. What the words mean stands in the [glossary](glossary.md).
 """
 FINAL = "nothing: it is final"
 State = TypeVar("State", bound=StrEnum)
@@ -55,6 +57,9 @@ def page() -> str:
             table(StepStatus, STEP_MOVES),
             f"Not settled: {listed(state for state in StepStatus if state in OPEN_STEPS)}.",
             "A receipt is a fact: whatever a step was taken for, success reported makes it `succeeded`.\n",
+            "## Verdict\n",
+            drawing(states.__doc__, "Verdict, on the receipt of a step whose tool has a verifier:"),
+            table(VerdictStatus, VERDICT_MOVES),
             "## Interrupt\n",
             "`open` → `resolved`, for good.\n",
             f"- **Reasons:** {listed(Reason)}.",

@@ -69,6 +69,17 @@ def effect(tenant: UUID, version_id: UUID, authority_version: int) -> effects.Ef
     )
 
 
+@lru_cache(maxsize=1000)
+def verifier(tenant: UUID, version_id: UUID, authority_version: int) -> effects.Verifier:  # noqa: ARG001
+    """Return who judges what the tool did, reached as the tool itself is."""
+    found = version(tenant, version_id)
+    if found.verifier is None:
+        raise ValueError("the version has no verifier")
+    return effects.judge_for(
+        found.verifier, secret=secret_of(found), allowed_hosts=authorizer().allowed_hosts()
+    )
+
+
 def _read_secrets(names: frozenset[str]) -> Mapping[str, str]:
     """Read what a call signs in with, as it is now; where it can't be read the call is not sent."""
     try:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from config.errors import pointer
+from config.jsontext import digest
 from interrupts.effects import offers_of
 from interrupts.effects.validation import (
     DEFAULT_ATTEMPTS,
@@ -66,6 +67,7 @@ SHAPE: Final = members(
         "preview": {"type": ["object", "null"], "additionalProperties": True},
         "reconcile": {"type": ["object", "null"], "additionalProperties": True},
         "compensate": {"type": ["object", "null"], "additionalProperties": True},
+        "verifier": {"type": ["object", "null"], "additionalProperties": True},
     },
 )
 # The members of a tool's full form: what makes a version, and what another version differs in.
@@ -86,7 +88,10 @@ FORM: Final = (
     "preview",
     "reconcile",
     "compensate",
+    "verifier",
 )
+# What a version's digest leaves out where it is not declared: versions made before are the same.
+_CAME_LATER: Final = frozenset({"verifier"})
 _ABSENT: Final[Mapping[str, Any]] = {
     "sensitive": [],
     "confirmation": "",
@@ -197,5 +202,21 @@ def full_form(declaration: Mapping[str, Any]) -> dict[str, Any]:
             "backoff": DEFAULT_BACKOFF,
         }
         reconcile = {**asking, **reconcile}
-    given = {**_ABSENT, **declaration, "executor": executor, "reconcile": reconcile}
+    verifier = declaration.get("verifier")
+    if verifier is not None:
+        judging = {
+            "timeout": DEFAULT_TIMEOUT,
+            "attempts": DEFAULT_ATTEMPTS,
+            "backoff": DEFAULT_BACKOFF,
+            "before_next": True,
+        }
+        verifier = {**judging, **verifier}
+    parts = {"executor": executor, "reconcile": reconcile, "verifier": verifier}
+    given = {**_ABSENT, **declaration, **parts}
     return {member: given[member] for member in FORM}
+
+
+def form_digest(form: Mapping[str, Any]) -> str:
+    """Return the digest of a full form, by which a version is told from another."""
+    said = {name: one for name, one in form.items() if one is not None or name not in _CAME_LATER}
+    return digest(said)

@@ -19,6 +19,7 @@ WORK_RUN = "interrupts.work_run"
 SWEEP = "interrupts.sweep"
 FIND_OUT = "interrupts.find_out"
 COMPENSATE = "interrupts.compensate"
+JUDGE = "interrupts.judge"
 GRACE = timedelta(seconds=2)  # how long a wake may take before the sweep looks itself
 
 
@@ -43,6 +44,12 @@ def compensate(step_id: UUID) -> None:
     """Have a worker undo a step's effect, after the commit."""
     names = {"tenant_id": str(current_tenant_id()), "step_id": str(step_id)}
     transaction.on_commit(lambda: _publish(COMPENSATE, names))
+
+
+def judge(step_id: UUID) -> None:
+    """Have a worker ask a tool's verifier about a step's receipt, after the commit."""
+    names = {"tenant_id": str(current_tenant_id()), "step_id": str(step_id)}
+    transaction.on_commit(lambda: _publish(JUDGE, names))
 
 
 def look_soon(run_ids: Sequence[UUID]) -> None:

@@ -32,6 +32,7 @@ from interrupts.models import (
     StepStatus,
     Tool,
     ToolVersion,
+    Verdict,
 )
 from tenants.models import JournalEntry, User
 from tenants.scope import current_tenant_id
@@ -79,6 +80,7 @@ class StepShown:
     bodies: Mapping[bytes, Any]
     sensitive: Sequence[str]
     questions: Sequence[Question] = ()
+    verdict: Verdict | None = None
 
 
 class EntryShown(NamedTuple):
@@ -136,7 +138,7 @@ def is_startable(run: Run, at: datetime) -> bool:
     """Say whether a worker could have begun a step of the run at that time, nothing being begun."""
     if Attempt.objects.filter(run=run, settled_at=None, lapsed_at=None).exists():
         return False
-    if run.reading is not None:
+    if run.reading is not None or run.verdicts_holding:
         return False
     with connection.cursor() as cursor:
         cursor.execute(
@@ -196,8 +198,9 @@ def steps() -> QuerySet[Step]:
 def shown_steps(
     rows: Sequence[Step], known: Mapping[bytes, Any] = NOTHING_KNOWN
 ) -> list[StepShown]:
-    """Add to each step its receipts and the bodies named, in three statements at most, and to those
-    that wait for a gate what is asked about them, in one.
+    """Add to each step its receipts and the bodies named, in three statements at most; to those
+    that wait for a gate what is asked about them, and to those that a verifier judges its verdict,
+    in one each.
 
     ``known`` holds bodies that the caller has: they are not read.
     """
@@ -209,6 +212,7 @@ def shown_steps(
     named += [receipt.result for of_step in receipts.values() for receipt in of_step]
     found = bodies(named, known)
     masks = sensitive_paths({step.tool_version_id for step in rows})
+    said = verdicts(rows)
     waiting = [step.gate for step in rows if step.status == StepStatus.WAITING and step.gate]
     asked = questions(gate__in=waiting) if waiting else ()
     return [
@@ -218,6 +222,7 @@ def shown_steps(
             found,
             masks[step.tool_version_id],
             [one for one in asked if one.step_id == step.pk],
+            said.get(step.pk),
         )
         for step in rows
     ]
@@ -243,23 +248,42 @@ def bodies(
     return {**known, **read}
 
 
-_sensitive: dict[UUID, tuple[str, ...]] = {}
+class _OfVersion(NamedTuple):
+    sensitive: tuple[str, ...]
+    is_judged: bool
+
+
+_of_versions: dict[UUID, _OfVersion] = {}
 
 
 def sensitive_paths(version_ids: Iterable[UUID]) -> Mapping[UUID, Sequence[str]]:
-    """Return the paths of tool versions that are never shown in clear.
+    """Return the paths of tool versions that are never shown in clear."""
+    return {pk: version.sensitive for pk, version in _versions(version_ids).items()}
 
-    A version never changes, so what was read once is kept; the caller has read a row that names
-    it, and so is of its tenant.
+
+def verdicts(rows: Iterable[Step]) -> Mapping[UUID, Verdict]:
+    """Return the verdicts on steps, by their ids; none are read where no tool has a verifier."""
+    done = [step for step in rows if step.attempts]
+    known = _versions(step.tool_version_id for step in done)
+    judged = [step.pk for step in done if known[step.tool_version_id].is_judged]
+    found = Verdict.objects.filter(step__in=judged) if judged else ()
+    return {one.step_id: one for one in found}
+
+
+def _versions(version_ids: Iterable[UUID]) -> Mapping[UUID, _OfVersion]:
+    """A version never changes, so what was read once is kept.
+
+    The caller has read a row that names it, and so is of its tenant.
     """
     wanted = set(version_ids)
-    found = {pk: paths for pk in wanted if (paths := _sensitive.get(pk)) is not None}
+    found = {pk: version for pk in wanted if (version := _of_versions.get(pk)) is not None}
     if missing := wanted - found.keys():
-        rows = ToolVersion.objects.filter(pk__in=missing).values_list("pk", "sensitive")
-        read = {pk: tuple(paths) for pk, paths in rows}
-        if len(_sensitive) > _MOST_VERSIONS:
-            _sensitive.clear()
-        _sensitive.update(read)
+        rows = ToolVersion.objects.filter(pk__in=missing)
+        named = rows.values_list("pk", "sensitive", "verifier")
+        read = {pk: _OfVersion(tuple(paths), said is not None) for pk, paths, said in named}
+        if len(_of_versions) > _MOST_VERSIONS:
+            _of_versions.clear()
+        _of_versions.update(read)
         found.update(read)
     return found
 

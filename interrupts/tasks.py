@@ -11,7 +11,7 @@ from celery.signals import worker_ready, worker_shutting_down
 
 from interrupts import queue, sweep, worker
 from interrupts.models import Run
-from interrupts.services import compensating, finding
+from interrupts.services import compensating, finding, judging
 from tenants.scope import tenant_scope
 
 sweeper = sweep.Sweeper()
@@ -36,6 +36,12 @@ def find_out(*, tenant_id: str, step_id: str, **_newer: object) -> None:
 def compensate(*, tenant_id: str, step_id: str, **_newer: object) -> None:
     with tenant_scope(UUID(tenant_id)):
         compensating.compensate(UUID(step_id), worker.worker_name())
+
+
+@shared_task(name=queue.JUDGE)
+def judge(*, tenant_id: str, step_id: str, **_newer: object) -> None:
+    with tenant_scope(UUID(tenant_id)):
+        judging.judge(UUID(step_id), worker.worker_name())
 
 
 @shared_task(name=queue.SWEEP)

@@ -24,9 +24,12 @@ from interrupts.models import (
     Interrupt,
     InterruptStatus,
     Question,
+    Reason,
+    Receipt,
     Run,
     Step,
     StepStatus,
+    Verdict,
 )
 from interrupts.templates import mask
 from interrupts.transitions import compensation, finding
@@ -58,6 +61,9 @@ EFFECTS: Final = (
     "compensation.started",
     "compensation.recorded",
     "compensation.left",
+    "verdict.awaited",
+    "verdict.unanswered",
+    "verdict.recorded",
 )
 DECISIONS: Final = (
     "gate.opened",
@@ -217,6 +223,8 @@ class Held:
     arguments: Any
     opened_by: str
     recovery: Recovery | None = None
+    receipt: Receipt | None = None  # what a verifier judged
+    result: Any = None  # of that receipt, what is sensitive masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,13 +346,17 @@ def _held(run: Run) -> list[Held]:
         step.pk: step
         for step in Step.objects.filter(pk__in=[one.step for one in found if one.step])
     }
-    bodies = selectors.bodies([step.arguments for step in steps.values()])
+    receipts = _judged(found)
+    named = [step.arguments for step in steps.values()]
+    bodies = selectors.bodies(named + [one.result for one in receipts.values()])
     hidden = selectors.sensitive_paths({step.tool_version_id for step in steps.values()})
     names = people(one.opened_by for one in found)
     held = []
     for one in found:
         step = steps.get(one.step) if one.step else None
         body = bodies.get(bytes(step.arguments)) if step else None
+        receipt = receipts.get(one.evidence.get("receipt", ""))
+        result = bodies.get(bytes(receipt.result)) if receipt and receipt.result else None
         held.append(
             Held(
                 interrupt=one,
@@ -352,9 +364,18 @@ def _held(run: Run) -> list[Held]:
                 arguments=mask(body, hidden[step.tool_version_id]) if step else None,
                 opened_by=who(one.opened_by, names, run.agent.name),
                 recovery=_recovery(one, step) if step and step.status == "unknown" else None,
+                receipt=receipt,
+                result=mask(result, hidden[step.tool_version_id]) if step else None,
             )
         )
     return held
+
+
+def _judged(rows: Iterable[Interrupt]) -> Mapping[str, Receipt]:
+    """Return the receipts that verifiers did not pass, by their ids."""
+    judged = [one.evidence["receipt"] for one in rows if one.reason == Reason.VERIFIER_REJECTED]
+    found = Receipt.objects.filter(pk__in=judged) if judged else ()
+    return {str(one.pk): one for one in found}
 
 
 def _recovery(interrupt: Interrupt, step: Step) -> Recovery:
@@ -409,6 +430,7 @@ class Journal:
     interrupts: Mapping[str, Interrupt]
     guidance: Mapping[str, Guidance]
     questions: Mapping[str, Question]
+    verdicts: Mapping[str, Verdict]
     names: Mapping[str, str]
 
 
@@ -430,12 +452,17 @@ def journal(run: Run, *, show: str = "", after: int = 0) -> Journal:
         interrupts=interrupts,
         guidance=_named(Guidance.objects.all(), entries, "guidance"),
         questions=_named(Question.objects.all(), entries, "question"),
+        verdicts=_named(Verdict.objects.all(), entries, "verdict", of="verdict."),
         names=people(one.actor for one in entries),
     )
 
 
-def _named(rows: QuerySet[Any], entries: Iterable[Entry], name: str) -> dict[str, Any]:
-    ids = {one.data[name] for one in entries if isinstance(one.data.get(name), str)}
+def _named(
+    rows: QuerySet[Any], entries: Iterable[Entry], name: str, *, of: str = ""
+) -> dict[str, Any]:
+    """Return the rows that the entries name, those of kinds that begin with ``of``, by their ids."""
+    said = [one.data for one in entries if one.kind.startswith(of)]
+    ids = {data[name] for data in said if isinstance(data.get(name), str)}
     return {str(row.pk): row for row in rows.filter(pk__in=ids)} if ids else {}
 
 

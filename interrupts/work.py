@@ -31,6 +31,8 @@ CHANGING = [
     "last_position",
     "next_step",
     "open_interrupts",
+    "verdicts_awaited",
+    "verdicts_holding",
     "checkpoint",
     "session",
     "last_seen_at",

@@ -92,14 +92,14 @@ class _Finished:
     @property
     def is_quick(self) -> bool:
         """Whether it is a read that may wait to be recorded with what comes after it."""
-        return self.done.is_quick_read and self.took < QUICK_SECONDS
+        return self.done.is_quick_read and self.took < QUICK_SECONDS and not self.seen.is_judged
 
     @property
     def is_plain(self) -> bool:
         """Whether the hot write may settle the step by it: succeeded, or failed and only told."""
-        return self.seen.outcome == Outcome.SUCCEEDED or (
-            self.seen.outcome == Outcome.FAILED and self.seen.on_failure == "tell"
-        )
+        if self.seen.outcome == Outcome.SUCCEEDED:
+            return not self.seen.is_judged
+        return self.seen.outcome == Outcome.FAILED and self.seen.on_failure == "tell"
 
 
 def work_run(run_id: UUID, epoch: int) -> int:

@@ -35,6 +35,7 @@ _JSON: Final[Mapping[str, Any]] = {
     "preview": None,
     "reconcile": None,
     "compensate": None,
+    "verifier": None,
 }
 _HELP: Final[Mapping[str, str]] = {
     "name": "Names joined by points: payments.refund. It stays.",
@@ -51,6 +52,8 @@ _HELP: Final[Mapping[str, str]] = {
     "reconcile": '{"url": "https://…/{key}", "settle_after": 10}, a "request" with "outcomes", or'
     " nothing.",
     "compensate": '{"url": "https://…/{key}/compensate"}, a "request", or nothing.',
+    "verifier": 'Who judges its receipts: {"kind": "http", "url": "https://…"}, {"kind": "python",'
+    ' "function": "…"}, or nothing.',
 }
 _LINES: Final = 500  # the longest text of one line that a declaration holds
 
@@ -116,6 +119,7 @@ class ToolForm(NamedForm):
     preview = _field("preview")
     reconcile = _field("reconcile")
     compensate = _field("compensate")
+    verifier = _field("verifier")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -23,6 +23,7 @@ from interrupts.models import (
     Step,
     Tool,
     ToolVersion,
+    Verdict,
 )
 from interrupts.selectors import EntryShown, Reach, RunShown, StepShown
 from interrupts.templates import mask
@@ -157,6 +158,7 @@ def step(shown: StepShown, principal: Principal) -> Shown:
         "error": row.error,
         "external_id": row.external_id,
         "receipts": [_receipt(one, shown, principal) for one in shown.receipts],
+        "verdict": None if shown.verdict is None else verdict(shown.verdict),
         "state_version": row.run.state_version,
         "created_at": instant(row.created_at),
         "settled_at": instant(row.settled_at),
@@ -195,6 +197,19 @@ def _receipt(row: Receipt, shown: StepShown, principal: Principal) -> Shown:
         "evidence": row.evidence,
         "by": _who(row.by, principal),
         "observed_at": instant(row.observed_at),
+    }
+
+
+def verdict(row: Verdict) -> Shown:
+    return {
+        "status": row.status,
+        "holds": row.holds,
+        "receipt": row.receipt,
+        "words": row.words,
+        "error": row.error,
+        "tries": row.tries,
+        "awaited_since": instant(row.awaited_since),
+        "recorded_at": instant(row.recorded_at),
     }
 
 
@@ -334,6 +349,7 @@ def _calls(version: ToolVersion, principal: Principal) -> Shown:
             ("preview", version.preview),
             ("reconcile", version.reconcile),
             ("compensate", version.compensate),
+            ("verifier", version.verifier),
         )
     }
 

@@ -19,6 +19,7 @@ from interrupts.models import (
     Source,
     StepStatus,
     Suspension,
+    VerdictStatus,
 )
 from tenants.api.body import ANY, FREE, ID, INSTANT, nullable
 from tenants.api.checks import Schema
@@ -146,6 +147,23 @@ RECEIPT: Final = component(
         observed_at=INSTANT,
     ),
 )
+VERDICT: Final = component(
+    "Verdict",
+    {
+        **shown(
+            status=one_of(*VerdictStatus),
+            holds=FLAG,
+            receipt=ID,
+            words=TEXT_OR_NONE,
+            error=TEXT_OR_NONE,
+            tries=INTEGER,
+            awaited_since=INSTANT,
+            recorded_at=INSTANT_OR_NONE,
+        ),
+        "description": "What the tool's verifier says of the receipt; its words are nobody else's."
+        " While it `holds`, the run starts no step.",
+    },
+)
 STEP: Final = component(
     "Step",
     shown(
@@ -179,6 +197,7 @@ STEP: Final = component(
         error=TEXT_OR_NONE,
         external_id=TEXT_OR_NONE,
         receipts=listed(RECEIPT),
+        verdict=or_none(VERDICT),
         state_version=STATE_VERSION,
         created_at=INSTANT,
         settled_at=INSTANT_OR_NONE,
@@ -288,6 +307,7 @@ TOOL: Final = component(
         preview=_CALLED,
         reconcile=_CALLED,
         compensate=_CALLED,
+        verifier=_CALLED,
         retired_at=INSTANT_OR_NONE,
     ),
 )

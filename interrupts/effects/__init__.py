@@ -31,6 +31,7 @@ from interrupts.effects.python import (
     Refused,
     tool_named,
 )
+from interrupts.effects.verifiers import Ruling, Says, Seen, Verifier, verifier_for
 
 __all__ = [
     "Call",
@@ -48,8 +49,13 @@ __all__ = [
     "PythonTool",
     "Reconciled",
     "Refused",
+    "Ruling",
+    "Says",
     "SecretReader",
+    "Seen",
+    "Verifier",
     "effect_for",
+    "judge_for",
     "needs_secret",
     "offers_of",
 ]
@@ -98,9 +104,7 @@ def effect_for(
         reconcile_url=_url(reconcile),
         compensate_url=_url(compensate),
         secret=secret,
-        allowed_hosts=frozenset(
-            host.lower() for host in (*allowed_hosts, *settings.ABEYANCE_ALLOWED_HOSTS)
-        ),
+        allowed_hosts=_allowed(allowed_hosts),
         quote_refusals=quote_refusals,
     )
     named = dict(zip(PARTS, (executor, preview, reconcile, compensate), strict=True))
@@ -110,11 +114,36 @@ def effect_for(
     return DeclaredEffect(own, declared, tenant, read_secrets) if declared else own
 
 
+def judge_for(
+    declared: Mapping[str, Any], *, secret: str | None, allowed_hosts: Iterable[str]
+) -> Verifier:
+    """Return who judges what a tool did; requests are signed and bounded as the tool's own."""
+    own = HttpEffect(
+        url=None,
+        preview_url=None,
+        reconcile_url=None,
+        compensate_url=None,
+        secret=secret,
+        allowed_hosts=_allowed(allowed_hosts),
+    )
+    return verifier_for(declared, own)
+
+
+def _allowed(hosts: Iterable[str]) -> frozenset[str]:
+    return frozenset(host.lower() for host in (*hosts, *settings.ABEYANCE_ALLOWED_HOSTS))
+
+
 def needs_secret(
-    executor: Mapping[str, Any], *, preview: _Part, reconcile: _Part, compensate: _Part
+    executor: Mapping[str, Any],
+    *,
+    preview: _Part,
+    reconcile: _Part,
+    compensate: _Part,
+    verifier: _Part = None,
 ) -> bool:
     """Tell whether a tool has requests to sign: those over HTTP whose form is our own."""
-    return any(part and "url" in part for part in (executor, preview, reconcile, compensate))
+    parts = (executor, preview, reconcile, compensate, verifier)
+    return any(part and "url" in part for part in parts)
 
 
 def offers_of(

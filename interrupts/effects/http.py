@@ -70,7 +70,7 @@ class HttpEffect:
         try:
             answer = self._ask("POST", self.preview_url, call, body=body)
             return preview_of(_readable(answer))
-        except (Unsendable, NotSent, Lost, _Unreadable, UnreadablePreview) as fault:
+        except (Unsendable, NotSent, Lost, Unreadable, UnreadablePreview) as fault:
             log_fault("preview", call, fault)
             raise PreviewFailed(f"No preview could be taken. {fault}") from fault
 
@@ -116,6 +116,13 @@ class HttpEffect:
         except (Unsendable, NotSent, Lost) as fault:
             return not_answered(call, fault)
         return self._compensated(answer)
+
+    def read(self, url: str, call: Call, body: bytes) -> dict[str, Any]:
+        """Send a signed question and return the JSON object of its 2xx answer.
+
+        Raises `Unsendable`, `NotSent`, `Lost` and `Unreadable`.
+        """
+        return _readable(self._ask("POST", url, call, body=body))
 
     def _ask(
         self,
@@ -186,7 +193,7 @@ class HttpEffect:
         return Observed(Outcome.FAILED, error=plain(error))
 
 
-class _Unreadable(Exception):
+class Unreadable(Exception):
     """The far end answered, but not with what was asked for."""
 
 
@@ -227,38 +234,38 @@ def not_answered(call: Call, fault: Unsendable | NotSent | Lost) -> Observed:
 
 
 def _readable(answer: Answer, *required: str) -> dict[str, Any]:
-    """Return the JSON object of a 2xx answer. Raises `_Unreadable`."""
+    """Return the JSON object of a 2xx answer. Raises `Unreadable`."""
     return _read(answer, *required)[0]
 
 
 def _read(answer: Answer, *required: str) -> tuple[dict[str, Any], bool]:
     """Return it, and whether something in it was replaced that cannot be kept."""
     if not is_success(answer.status):
-        raise _Unreadable(f"The far end answered {status_of(answer)}.")
+        raise Unreadable(f"The far end answered {status_of(answer)}.")
     value, is_replaced = _object(answer)
     for name in required:
         if name not in value:
-            raise _Unreadable(f"The far end's answer has no {name}.")
+            raise Unreadable(f"The far end's answer has no {name}.")
     return value, is_replaced
 
 
 def _object(answer: Answer) -> tuple[dict[str, Any], bool]:
     if answer.body is None:
-        raise _Unreadable(f"The far end's answer could not be read: {answer.fault}.")
+        raise Unreadable(f"The far end's answer could not be read: {answer.fault}.")
     try:
         value, is_replaced = parse_kept(answer.body)
     except Problem as fault:
         # Neither the detail nor its pointer: they may quote what the far end was sent.
-        raise _Unreadable("The far end's answer is not JSON as it should be.") from fault
+        raise Unreadable("The far end's answer is not JSON as it should be.") from fault
     if not isinstance(value, dict):
-        raise _Unreadable("The far end's answer is not a JSON object.")
+        raise Unreadable("The far end's answer is not a JSON object.")
     return value, is_replaced
 
 
 def _succeeded(call: Call, answer: Answer) -> Observed:
     try:
         value, is_replaced = _read(answer, "result")
-    except _Unreadable as fault:
+    except Unreadable as fault:
         log_fault("answer", call, fault)
         return Observed(Outcome.UNKNOWN, error=f"{fault} Whether it acted is not known.")
     cost = cost_of(value.get("cost"))
@@ -277,7 +284,7 @@ def _undone(answer: Answer) -> Observed:
     """Any 2xx ends a compensation; its body is kept where it can be read."""
     try:
         value = _readable(answer)
-    except _Unreadable:
+    except Unreadable:
         return Observed(Outcome.SUCCEEDED)
     return Observed(
         Outcome.SUCCEEDED,
@@ -327,7 +334,7 @@ def _found(answer: Answer) -> Reconciled:
     """Read what a far end says of a call. A bare 404 may be a wrong route, and proves nothing."""
     try:
         value, is_replaced = _object(answer)
-    except _Unreadable as fault:
+    except Unreadable as fault:
         return Reconciled(Finding.CANNOT_TELL, error=f"{fault} (Answered {status_of(answer)}.)")
     outcome = value.get("outcome")
     finding = _SAID.get((answer.status, outcome)) if isinstance(outcome, str) else None

@@ -123,18 +123,25 @@ class PythonEffect:
 @cache
 def tool_named(name: str) -> PythonTool:
     """Return the installed tool of this name, imported once a process. Raises `NotInstalled`."""
-    offers = _installed().get(name, ())
-    if not offers:
-        raise NotInstalled(f"No installed package offers a tool named {plain(name, 100)}.")
-    if len({offer.value for offer in offers}) > 1:
-        raise NotInstalled(f"Several installed packages offer a tool named {name}.")
-    return _load(offers[0])
+    loaded = installed_named(name, GROUP, "tool")
+    return loaded if isinstance(loaded, PythonTool) else _from_function(loaded)
 
 
 @cache
-def _installed() -> dict[str, list[EntryPoint]]:
+def installed_named(name: str, group: str, noun: str) -> Any:
+    """Return what is installed in a group of entry points under a name. Raises `NotInstalled`."""
+    offers = _installed(group).get(name, ())
+    if not offers:
+        raise NotInstalled(f"No installed package offers a {noun} named {plain(name, 100)}.")
+    if len({offer.value for offer in offers}) > 1:
+        raise NotInstalled(f"Several installed packages offer a {noun} named {name}.")
+    return _load(offers[0], noun)
+
+
+@cache
+def _installed(group: str) -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
+    for point in entry_points(group=group):
         found.setdefault(point.name, []).append(point)
     return found
 
@@ -142,19 +149,20 @@ def _installed() -> dict[str, list[EntryPoint]]:
 def forget_installed() -> None:
     """Look the installed packages up anew, where the path to them has changed."""
     _installed.cache_clear()
+    installed_named.cache_clear()
     tool_named.cache_clear()
 
 
-def _load(point: EntryPoint) -> PythonTool:
+def _load(point: EntryPoint, noun: str) -> Any:
     try:
         loaded = point.load()
     except Exception as fault:  # foreign code: importing it may raise anything
         _log_raised(f"importing {point.value}", fault)
-        raise NotInstalled(f"The installed tool {point.name} cannot be imported.") from fault
-    tool = loaded if isinstance(loaded, PythonTool) else _from_function(loaded)
-    if not callable(tool.execute) or inspect.iscoroutinefunction(tool.execute):
-        raise NotInstalled(f"The installed tool {point.name} is no synchronous function.")
-    return tool
+        raise NotInstalled(f"The installed {noun} {point.name} cannot be imported.") from fault
+    called = loaded.execute if isinstance(loaded, PythonTool) else loaded
+    if not callable(called) or inspect.iscoroutinefunction(called):
+        raise NotInstalled(f"The installed {noun} {point.name} is no synchronous function.")
+    return loaded
 
 
 def _from_function(function: Any) -> PythonTool:

@@ -12,6 +12,7 @@ from interrupts.effects.declared.shape import check_part
 from interrupts.effects.declared.slots import arguments_of, carries_key, secrets_of
 from interrupts.effects.python import NotInstalled, PythonTool, tool_named
 from interrupts.effects.targets import KEY, InvalidUrl, target_of
+from interrupts.effects.verifiers import verifier_named
 from interrupts.paths import Path
 
 DEFAULT_TIMEOUT: Final = 10
@@ -31,7 +32,7 @@ _Check = Callable[[Any], str | None]
 
 
 def check_effect(declaration: Mapping[str, Any]) -> list[Fault]:
-    """Return the faults of a tool's `executor`, `preview`, `reconcile` and `compensate`."""
+    """Return the faults of a tool's `executor`, `preview`, `reconcile`, `compensate`, `verifier`."""
     executor = declaration.get("executor")
     if not isinstance(executor, Mapping):
         return [("/executor", "An executor is required: an object with its kind.")]
@@ -39,6 +40,8 @@ def check_effect(declaration: Mapping[str, Any]) -> list[Fault]:
     if not isinstance(kind, str) or kind not in _EXECUTORS:
         return [("/executor/kind", "The kind is one of http, agent and python.")]
     faults = list(_part("executor", executor, *_EXECUTORS[kind]))
+    if declaration.get("verifier") is not None:
+        faults += _verifier_faults(declaration["verifier"])
     if kind == "python":
         return faults + list(_python(executor, declaration))
     for part, (required, optional) in _URL_PARTS.items():
@@ -136,6 +139,23 @@ def _reconcilable(tool: PythonTool, declaration: Mapping[str, Any]) -> Iterator[
         yield "/reconcile", "The installed function cannot be asked what became of a call."
 
 
+def _verifier_faults(declared: Any) -> Iterator[Fault]:
+    if not isinstance(declared, Mapping):
+        yield "/verifier", "An object is expected."
+        return
+    kind = declared.get("kind")
+    if not isinstance(kind, str) or kind not in _VERIFIERS:
+        yield "/verifier/kind", "The kind is one of http and python."
+        return
+    faults = list(_members("verifier", declared, _VERIFIERS[kind], _JUDGING))
+    yield from faults
+    if kind == "python" and not faults:
+        try:
+            verifier_named(declared["function"])
+        except NotInstalled as fault:
+            yield "/verifier/function", str(fault)
+
+
 def _url(*, key: bool | None) -> _Check:
     """Check a URL in which `{key}` is required (True), allowed (None) or refused (False)."""
 
@@ -189,6 +209,10 @@ def _name(value: Any) -> str | None:
     return None
 
 
+def _truth(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "True or false is expected."
+
+
 def _given(_value: Any) -> None:
     """The kind itself was looked at first."""
 
@@ -209,4 +233,14 @@ _URL_PARTS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
     "preview": ({"url": _url(key=False)}, {}),
     "reconcile": ({"url": _url(key=True)}, _ASKING),
     "compensate": ({"url": _url(key=None)}, {}),
+}
+_VERIFIERS: dict[str, dict[str, _Check]] = {
+    "http": {"kind": _given, "url": _url(key=False)},
+    "python": {"kind": _given, "function": _name},
+}
+_JUDGING: dict[str, _Check] = {
+    **_TIMEOUT,
+    "attempts": _count(1, MAX_ATTEMPTS),
+    "backoff": _number(0, MAX_BACKOFF, above=True),
+    "before_next": _truth,
 }

@@ -7,6 +7,7 @@ from interrupts.models.states import (
     OPEN_STEPS,
     RUN_MOVES,
     STEP_MOVES,
+    VERDICT_MOVES,
     Effect,
     Executor,
     Outcome,
@@ -17,10 +18,12 @@ from interrupts.models.states import (
     RunStatus,
     StepStatus,
     Suspension,
+    VerdictStatus,
 )
 from interrupts.models.steps import Attempt, Question, Receipt, Source, Step
 from interrupts.models.tools import Freeze, FreezeScope, Tool, ToolVersion
 from interrupts.models.upkeep import EVERY_HOST, Drain, SweepRound, Tally
+from interrupts.models.verdicts import Verdict
 
 __all__ = [
     "ENDED",
@@ -28,6 +31,7 @@ __all__ = [
     "OPEN_STEPS",
     "RUN_MOVES",
     "STEP_MOVES",
+    "VERDICT_MOVES",
     "Attempt",
     "Checkpoint",
     "Content",
@@ -57,4 +61,6 @@ __all__ = [
     "Tally",
     "Tool",
     "ToolVersion",
+    "Verdict",
+    "VerdictStatus",
 ]

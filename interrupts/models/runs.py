@@ -55,6 +55,9 @@ class Run(TenantOwned):
     last_position = models.IntegerField(default=0)
     next_step = models.IntegerField(default=1)  # the first position that is not settled
     open_interrupts = models.IntegerField(default=0)
+    # By the database too: hosts of an older release may still start runs.
+    verdicts_awaited = models.IntegerField(default=0, db_default=0)
+    verdicts_holding = models.IntegerField(default=0, db_default=0)  # by any, no step starts
     checkpoint = models.ForeignKey(
         "Checkpoint",
         on_delete=models.PROTECT,

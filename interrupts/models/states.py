@@ -15,6 +15,10 @@ Step:
                   └─► denied | rejected | revised | cancelled
 
 A receipt is a fact: whatever a step was taken for, one that reports success makes it `succeeded`.
+
+Verdict, on the receipt of a step whose tool has a verifier:
+
+    awaited ─► passed | rejected | unknown
 """
 
 from django.db import models
@@ -132,6 +136,24 @@ class Reason(models.TextChoices):
     AGENT_REQUESTED = "agent_requested"
     PARENT_INTERRUPTED = "parent_interrupted"
     OWNER_LOST = "owner_lost"
+
+
+class VerdictStatus(models.TextChoices):
+    """What is known of what a tool's verifier says; unknown is never taken for passed."""
+
+    AWAITED = "awaited"
+    PASSED = "passed"
+    REJECTED = "rejected"
+    UNKNOWN = "unknown"
+
+
+V = VerdictStatus
+VERDICT_MOVES: dict[VerdictStatus, frozenset[VerdictStatus]] = {
+    V.AWAITED: frozenset({V.PASSED, V.REJECTED, V.UNKNOWN}),
+    V.PASSED: frozenset(),
+    V.REJECTED: frozenset(),
+    V.UNKNOWN: frozenset(),
+}
 
 
 class ResponseKind(models.TextChoices):

@@ -55,6 +55,7 @@ class ToolVersion(TenantOwned):
     preview = models.JSONField(null=True)
     reconcile = models.JSONField(null=True)
     compensate = models.JSONField(null=True)
+    verifier = models.JSONField(null=True)  # who judges a receipt of it
     digest = models.CharField(max_length=71)  # of the declaration, to tell whether it changed
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -241,6 +241,8 @@ def _leave_to_people(work: Work, step: Step) -> None:
 
 def _may_send_again(work: Work, step: Step, worker: str) -> bool:
     """Only the unknown outcome holds the run, nothing is frozen, the authorization is current."""
+    if work.run.verdicts_holding:
+        return False
     if work.run.status != RunStatus.SUSPENDED or draining.may_not_begin(worker):
         return False
     others = Interrupt.objects.filter(run=work.run, status=InterruptStatus.OPEN).exclude(

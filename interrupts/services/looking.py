@@ -22,7 +22,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.services import compensating, draining, finding, starting
+from interrupts.services import compensating, draining, finding, judging, starting
 from interrupts.services import steps as proposing
 from interrupts.services.runs import owner_silent_at
 from interrupts.transitions import attempts, holds, runs, steps, tallies, wording
@@ -53,6 +53,7 @@ def look(run_id: UUID) -> None:
             work.state_unchanged()
         work.run.due_at = None
         compensating.watch(work)
+        judging.send_due(work)
         runs.watch_leases(work)
         if not work.run.ended:
             set_due(work)
@@ -175,7 +176,7 @@ def set_due(work: Work) -> None:
         work.due(work.now + proposing.PATROL)
     if run.reading is not None:
         work.due(run.reading_until)  # whoever reads goes on by itself
-    elif run.status == RunStatus.RUNNING:
+    elif run.status == RunStatus.RUNNING and not run.verdicts_holding:
         _set_due_of_steps(work)
 
 

@@ -51,6 +51,7 @@ from tenants.models import Role
 from tenants.principal import Principal
 
 UNSET: Final = object()
+REVISABLE: Final = (Reason.OPERATOR_STOP, Reason.VERIFIER_REJECTED, *INPUTS)
 
 
 def respond(
@@ -274,7 +275,7 @@ def _wait_till_it_has_landed(step: Step) -> None:
 
 def _revise(answer: _Answer) -> None:
     """The mid-task correction: withdraw the named steps, tell the agent, go on."""
-    if answer.interrupt.reason not in (Reason.OPERATOR_STOP, *INPUTS):
+    if answer.interrupt.reason not in REVISABLE:
         raise InvalidBody.at("/resolution", "open a stop to revise the run")
     guidance, withdraw = _revision(answer.value)
     work = answer.work
@@ -327,6 +328,21 @@ RESUMES: dict[ResponseKind, Callable[[_Answer], None]] = {
 }
 
 
+def _compensate(answer: _Answer) -> None:
+    if answer.interrupt.reason == Reason.VERIFIER_REJECTED:
+        _undo(answer)
+    else:
+        _after_refusal(answer)
+
+
+def _undo(answer: _Answer) -> None:
+    """What a verifier rejected is undone; the run goes on once it is."""
+    if answer.value is not UNSET and answer.value is not None:
+        raise InvalidBody.at("/value", "undoing takes no value")
+    compensation.want(answer.work, Step.objects.get(pk=str(answer.interrupt.step)))
+    answer.resolve(Resolution.COMPENSATE)
+
+
 def _after_refusal(answer: _Answer) -> None:
     """A refused compensation: tried again, or left as it is."""
     if answer.value is UNSET:
@@ -344,7 +360,7 @@ def _after_refusal(answer: _Answer) -> None:
 
 
 ANSWERS: dict[Resolution, Callable[[_Answer], None]] = {
-    Resolution.COMPENSATE: _after_refusal,
+    Resolution.COMPENSATE: _compensate,
     Resolution.RESUME: _resume,
     Resolution.REVISE: _revise,
     Resolution.CANCEL: _cancel,

@@ -256,6 +256,8 @@ def _may_end(work: Work) -> None:
         raise RunSuspended
     if Step.objects.filter(run=work.run, status__in=sorted(OPEN_STEPS)).exists():
         raise StepsOutstanding
+    if work.run.verdicts_holding:
+        raise StepsOutstanding("What was done is being judged.")
 
 
 def cancel_run(

@@ -59,6 +59,8 @@ def claim_step(
             raise AlreadyClaimed(f"The step is {step.status}.")
         if work.run.status == RunStatus.SUSPENDED:
             raise RunSuspended
+        if work.run.verdicts_holding:
+            raise NotAuthorized("What was done before is being judged.")
         problem = _may_start(work, step)
         if problem is None:
             arguments = content.get(step.arguments)

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from django.db.models.functions import Now
 
-from config.jsontext import digest
 from interrupts.catalogue import TOOL_SECRET
-from interrupts.declarations import FORM, full_form, secret_faults
+from interrupts.declarations import FORM, form_digest, full_form, secret_faults
 from interrupts.effects import needs_secret
 from interrupts.effects.validation import secrets_named
 from interrupts.errors import UnknownSecret
@@ -102,7 +101,7 @@ def _plan(known: Tool | None, declaration: Declaration) -> _Plan:
 
 def _new_version(tool: Tool, form: dict[str, Any]) -> ToolVersion | None:
     """Return the version that ``form`` needs; None where the one in force is it."""
-    stands = digest(form)
+    stands = form_digest(form)
     if tool.current is not None and tool.current.digest == stands:
         return None
     executor = form["executor"]
@@ -170,4 +169,5 @@ def _is_signed(form: Mapping[str, Any]) -> bool:
         preview=form["preview"],
         reconcile=form["reconcile"],
         compensate=form["compensate"],
+        verifier=form["verifier"],
     )

@@ -21,7 +21,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import compensation, finding, holds, runs, steps, wording
+from interrupts.transitions import compensation, finding, holds, runs, steps, verdicts, wording
 from interrupts.transitions.moves import move_step
 from interrupts.transitions.receipts import Seen, backoff, write_receipt
 from interrupts.work import Work
@@ -117,6 +117,8 @@ def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
     step.settled_at = work.now
     _save(step)
     work.note("step.settled", **steps.told(step))
+    if succeeded:
+        verdicts.expect(work, step, receipt)
     steps.settled(work)
     if not succeeded:
         authorizer().tell_of_outcome(work, step)

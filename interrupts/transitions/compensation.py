@@ -17,7 +17,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import holds, wording
+from interrupts.transitions import holds, verdicts, wording
 from interrupts.transitions.finding import version_of
 from interrupts.transitions.moves import move_step
 from interrupts.transitions.receipts import Seen, backoff, write_receipt
@@ -92,6 +92,7 @@ def record(work: Work, step: Step, attempt: Attempt, seen: Seen) -> Receipt:
         step.undo_wanted, step.due_at, step.error = False, None, None
         step.save(update_fields=FIELDS)
         work.note("step.settled", step=step.pk, position=step.position, status=step.status)
+        verdicts.undone(work, step)
         work.due(work.now)
     elif seen.outcome == Outcome.FAILED:
         _refused(work, step, seen)
@@ -141,6 +142,7 @@ def leave(work: Work, step: Step) -> None:
     step.undo_wanted, step.due_at = False, None
     step.save(update_fields=FIELDS)
     work.note("compensation.left", step=step.pk, position=step.position, error=step.error)
+    verdicts.undone(work, step)
     work.due(work.now)
 
 

@@ -18,7 +18,7 @@ from interrupts.models import (
     ResponseKind,
     RunStatus,
 )
-from interrupts.transitions import checkpoints, wording
+from interrupts.transitions import checkpoints, verdicts, wording
 from interrupts.transitions.moves import move_run
 from interrupts.work import Work, descendants
 from tenants.ids import uuid7
@@ -185,6 +185,8 @@ def resolve(
         by=by.as_json,
         **_said(work, response),
     )
+    if interrupt.reason == Reason.VERIFIER_REJECTED:
+        verdicts.answered(work, interrupt, resolution)
     last = work.run.open_interrupts == 0 and work.run.status == RunStatus.SUSPENDED
     if last and not work.ending:
         resume(work)

@@ -31,6 +31,7 @@ class Seen:
     retry_after: float | None = None  # seconds
     sensitive: bool = False
     on_failure: str = "tell"
+    is_judged: bool = False  # a success of it awaits a verdict
     for_good: bool = False  # not performed, and not to be sent again
 
     @classmethod
@@ -49,6 +50,7 @@ class Seen:
             retry_after=observed.retry_after,
             sensitive=bool(version.sensitive),
             on_failure=version.on_failure,
+            is_judged=version.verifier is not None,
         )
 
 

@@ -30,7 +30,7 @@ def end(work: Work, status: RunStatus) -> None:
     """End the run for good; what it leaves is in its last checkpoint."""
     move_run(work.run, status)
     work.run.ended_at = work.now
-    work.run.due_at = None
+    work.run.due_at = work.now if work.run.verdicts_awaited else None
     work.note(f"run.{status}", imprint=work.imprint(work.run, imprints.ENDING))
     checkpoints.take(work)
 

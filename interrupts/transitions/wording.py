@@ -12,6 +12,8 @@ OUTCOME_UNKNOWN = "Nobody knows whether this call was performed. What happened a
 COMPENSATION_REFUSED = "The far end refuses to undo this. Try again, or leave it as it is?"
 EFFECT_FAILED = "The call was refused. May the run go on?"
 AGENT_REQUESTED = "The agent asks a person to look. May it go on?"
+VERIFIER_REJECTED = "A check of what was done failed. What is to become of it?"
+VERDICT_UNKNOWN = "What was done could not be checked. What is to become of it?"
 INPUT_REQUIRED = "The agent needs a value to go on."
 CONTEXT_MISSING = "The agent misses something it needs to know."
 
@@ -32,6 +34,7 @@ _SPECIAL = {
     (Reason.INPUT_REQUIRED, Resolution.RESUME): "The agent gets the value and the run goes on.",
     (Reason.CONTEXT_MISSING, Resolution.RESUME): "The agent gets the value and the run goes on.",
     (Reason.BUDGET_EXHAUSTED, Resolution.RESUME): "The limits you name are in force from now on.",
+    (Reason.VERIFIER_REJECTED, Resolution.RESUME): "What was done stands, and the run goes on.",
     (Reason.OUTCOME_UNKNOWN, Resolution.RESUME): "What you found out settles the step.",
 }
 

@@ -117,6 +117,8 @@ def _check_ready(run_id: UUID) -> Told:
 def check_one(run_id: UUID, step: Step) -> None:
     """Raise Damaged unless the step, whose run is locked, is what the journal says of it."""
     told, _ = read_on(run_id)
+    if told.verdicts.hold:
+        raise Damaged("A verdict holds the run, and its row does not say so.")
     _check(run_id, told, [Authorized.of(step)])
 
 
@@ -146,9 +148,12 @@ def check_undoing(run_id: UUID, step: Step) -> None:
 
 
 def may_start(told: Told, step: UUID, digest: str) -> bool:
-    """Whether what has been read says that the step is ready, authorised as this call."""
+    """Whether what has been read says that the step is ready, authorised as this call.
+
+    None is while a verdict holds the run.
+    """
     of = told.steps.get(str(step))
-    if of is None or of.status != StepStatus.READY or of.authorized is None:
+    if told.verdicts.hold or of is None or of.status != StepStatus.READY or of.authorized is None:
         return False
     return bool(of.authorized["digest"] == digest)
 
@@ -156,7 +161,7 @@ def may_start(told: Told, step: UUID, digest: str) -> bool:
 def intended(told: Told, step: UUID, attempt: UUID, digest: str) -> bool:
     """Whether the journal has the intent of this attempt at the call that was authorised then."""
     of = told.attempts.get(str(attempt))
-    return of is not None and (of.step, of.digest) == (str(step), digest)
+    return of is not None and not of.held and (of.step, of.digest) == (str(step), digest)
 
 
 def _check_decided(run_id: UUID, told: Told, gates: Collection[str]) -> None:

@@ -23,7 +23,7 @@ from interrupts.models import (
 )
 from interrupts.suspension import Counts, StepFacts, count
 from interrupts.transitions.versions import digest_of
-from interrupts.verification import older
+from interrupts.verification import older, verdicts
 from interrupts.verification.chains import Said, instant
 from interrupts.verification.faults import Fault, compare, unmatched
 from interrupts.verification.told import AttemptTold, InterruptTold, StepTold, Told
@@ -40,6 +40,7 @@ def faults(run: Run, told: Told) -> Iterator[Fault]:
     yield from _steps(run, told, steps)
     yield from _attempts(run, told)
     yield from _receipts(run, told)
+    yield from verdicts.faults(run, told.verdicts)
     yield from _interrupts(run, told)
     yield from _checkpoints(run, told)
     yield from _guidance(run, told)
@@ -70,6 +71,7 @@ def _run(run: Run, told: Told, steps: list[Step]) -> Iterator[Fault]:
         "checkpoint": _id(run.checkpoint_id),
         "last_position": run.last_position,
         "open_interrupts": run.open_interrupts,
+        "verdicts": (run.verdicts_awaited, run.verdicts_holding),
         "usage_steps": run.usage_steps,
         "usage_tokens": run.usage_tokens,
         "usage_cost": run.usage_cost,
@@ -90,6 +92,7 @@ def _run(run: Run, told: Told, steps: list[Step]) -> Iterator[Fault]:
             "checkpoint": told.checkpoint,
             "last_position": len(told.steps),
             "open_interrupts": len(told.open),
+            "verdicts": told.verdicts.counts,
             "usage_steps": usage,
             "usage_tokens": told.tokens,
             "usage_cost": told.cost,

@@ -8,8 +8,9 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
-from interrupts.models import Outcome, RunStatus, StepStatus
+from interrupts.models import Outcome, Reason, Resolution, RunStatus, StepStatus
 from interrupts.verification.chains import Said
+from interrupts.verification.verdicts import VerdictsTold
 
 SECONDS, COST = Decimal("0.001"), Decimal("0.0000000001")  # as the columns round
 
@@ -51,6 +52,7 @@ class AttemptTold:
     worker: str | None = None
     compensation: bool = False
     digest: str | None = None  # of the call that was authorised when it was intended
+    held: bool = False  # a verdict held the run when it was intended
     settled_at: datetime | None = None
     lapsed_at: datetime | None = None
     outcome: str | None = None
@@ -88,6 +90,7 @@ class Told:
     attempts: dict[str, AttemptTold] = field(default_factory=dict)
     interrupts: dict[str, InterruptTold] = field(default_factory=dict)
     receipts: dict[str, Said] = field(default_factory=dict)
+    verdicts: VerdictsTold = field(default_factory=VerdictsTold)
     checkpoints: dict[str, Said] = field(default_factory=dict)
     guidance: dict[str, Said] = field(default_factory=dict)
     acknowledged: dict[str, datetime] = field(default_factory=dict)
@@ -103,6 +106,8 @@ class Told:
         step = self.steps.get(data.get("step") or "")
         if step is not None and said.kind in _STEP:
             step.status = _STEP[said.kind]
+        if said.kind.startswith("verdict."):
+            self.verdicts.take(said)
         takes = _TAKES.get(said.kind)
         if takes is not None:
             takes(self, said)
@@ -204,7 +209,13 @@ def _changed(told: Told, said: Said) -> None:
 
 
 def _resolved(told: Told, said: Said) -> None:
-    told.interrupts[said.data["interrupt"]].resolved = said
+    interrupt = told.interrupts[said.data["interrupt"]]
+    interrupt.resolved = said
+    if interrupt.opened.data["reason"] == Reason.VERIFIER_REJECTED:
+        step = told.of(interrupt.opened)
+        undoes = step.undo_wanted or step.status == StepStatus.COMPENSATING
+        if not undoes or said.data["resolution"] != Resolution.COMPENSATE:
+            told.verdicts.release(interrupt.opened.data["step"])
 
 
 # Steps
@@ -265,6 +276,7 @@ def _settled(told: Told, said: Said) -> None:
     step.held_by = None
     if "outcome" not in data:  # a compensation is done: when the step was settled stays
         step.undo_wanted = False
+        told.verdicts.release(data["step"])
         return
     step.outcome, step.reason, step.settled_at = data["outcome"], data["reason"], said.at
     if data["status"] in _CONCLUDED and step.seen is not None and step.seen.at == said.at:
@@ -280,6 +292,7 @@ def _undo(told: Told, said: Said) -> None:
 
 def _left(told: Told, said: Said) -> None:
     told.of(said).undo_wanted = False
+    told.verdicts.release(said.data["step"])
 
 
 # Attempts and receipts
@@ -296,6 +309,7 @@ def _attempt(told: Told, said: Said) -> None:
         said.at,
         data["worker"],
         digest=step.authorized["digest"] if step.authorized else None,
+        held=told.verdicts.hold,
     )
 
 

@@ -76,7 +76,7 @@ def answers_of(held: Held, seen: Watched, rights: Rights, now: datetime) -> list
     if Resolution.RESUME in allowed:
         offered += _resumes(held, seen, rights, allowed[Resolution.RESUME], now)
     if Resolution.COMPENSATE in allowed and rights.operates:
-        offered += _after_refusal(held)
+        offered += _compensates(held, allowed[Resolution.COMPENSATE])
     if Resolution.REVISE in allowed and rights.stops:
         offered.append(_revise(seen, allowed[Resolution.REVISE]))
     ending = seen.run.status == RunStatus.CANCELLING
@@ -129,6 +129,7 @@ def _resumes(
 _RELEASES: Final[Mapping[str, str]] = {
     Reason.OWNER_LOST: "Let the run go on without waiting for the agent",
     Reason.EFFECT_FAILED: "Tell the agent, and let the run go on",
+    Reason.VERIFIER_REJECTED: "Accept it as it is",
 }
 
 
@@ -312,6 +313,21 @@ def _call(held: Held) -> str:
     return f"step {held.step.position}, {held.step.tool_name}" if held.step else "the call"
 
 
+def _compensates(held: Held, consequence: str) -> list[Answer]:
+    if held.interrupt.reason != Reason.VERIFIER_REJECTED:
+        return _after_refusal(held)
+    undo = Answer(
+        name="undo",
+        resolution="compensate",
+        title="Undo it",
+        consequence=consequence,
+        button=f"Undo {_call(held)}",
+        css="gate",
+        fields=(NOTE,),
+    )
+    return [undo]
+
+
 def _after_refusal(held: Held) -> list[Answer]:
     return [
         Answer(
@@ -347,6 +363,8 @@ def value_of(interrupt: Interrupt, resolution: str, typed: QueryDict) -> Any:
         guidance = fields.text(typed, "guidance").strip()
         return {"guidance": guidance, "withdraw": typed.getlist("withdraw")}
     if resolution == Resolution.COMPENSATE:
+        if interrupt.reason == Reason.VERIFIER_REJECTED:
+            return UNSET
         return {"action": fields.text(typed, "action")}
     return _resuming(interrupt, typed) if resolution == Resolution.RESUME else UNSET
 

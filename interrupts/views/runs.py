@@ -199,6 +199,14 @@ class Offered:
         ]
 
     @property
+    def result(self) -> str:
+        """The result of the receipt that was judged, as text, what is sensitive masked."""
+        value = self.held.result
+        if value is None:
+            return ""
+        return value if isinstance(value, str) else jsontext.canonical(value).decode()
+
+    @property
     def checks(self) -> list[tuple[Any, str, str]]:
         """What was asked, when, and what came of it."""
         known = self.held.recovery

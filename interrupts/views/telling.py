@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from interrupts.models import Interrupt, Question, Run, Step
+from interrupts.models import Interrupt, Question, Run, Step, Verdict
 from interrupts.watching import Entry, Journal, who
 
 REASONS: Final[Mapping[str, str]] = {
@@ -108,6 +108,7 @@ class Said:
     guidance: str
     by: str
     question: Question | None = None
+    verdict: Verdict | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.data.get(name)
@@ -135,6 +136,7 @@ def _tell(run: Run, page: Journal, entry: Entry) -> Told:
         told_to.text if told_to else "",
         by,
         page.questions.get(str(data.get("question"))),
+        page.verdicts.get(str(data.get("verdict"))),
     )
     tell = _TELL.get(entry.kind, _anything)
     return Told(entry.seq, entry.at, entry.kind, by, step, tell(said))
@@ -428,6 +430,33 @@ def _undoing_recorded(said: Said) -> Words:
     return Words(icon="undo", css="ok" if done else "bad", what=words)
 
 
+def _awaited(said: Said) -> Words:
+    detail = "Nothing of the run starts before." if said["holds"] else "The run goes on meanwhile."
+    return Words(icon="search", css="safe", what="its verifier is asked", detail=detail)
+
+
+def _unanswered(said: Said) -> Words:
+    return Words(
+        icon="search",
+        css="unknown",
+        what="its verifier gave no answer, and is asked again",
+        chip=_chip("tries", said["tries"]),
+    )
+
+
+_JUDGED: Final[Mapping[str, tuple[str, str, str]]] = {
+    "passed": ("check", "ok", "passed by its verifier"),
+    "rejected": ("x", "bad", "rejected by its verifier"),
+    "unknown": ("unknown", "unknown", "not judged: its verifier gave no answer"),
+}
+
+
+def _judged(said: Said) -> Words:
+    icon, css, what = _JUDGED[said.text("status")]
+    words = (said.verdict.words or said.verdict.error or "") if said.verdict else ""
+    return Words(icon=icon, css=css, what=what, quoted=words)
+
+
 def _plain(icon: str, what: str, css: str = "ok", *quoted: str) -> Callable[[Said], Words]:
     """Return what says the same of each such entry, with what others wrote in it."""
 
@@ -516,6 +545,9 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "reconciliation.exhausted": _plain(
         "unknown", "is not asked about by itself any more: a person settles it", "unknown"
     ),
+    "verdict.awaited": _awaited,
+    "verdict.unanswered": _unanswered,
+    "verdict.recorded": _judged,
     "compensation.requested": _plain("undo", "a person asked to undo this", "safe", "note"),
     "compensation.wanted": _plain("undo", "is to be undone", "safe"),
     "compensation.started": _plain("undo", "undoing was sent", "safe"),

@@ -52,6 +52,7 @@ from abeyance.values import (
     State,
     Step,
     Usage,
+    Verdict,
     Words,
 )
 
@@ -107,5 +108,6 @@ __all__ = [
     "UnknownTool",
     "Unreachable",
     "Usage",
+    "Verdict",
     "Words",
 ]

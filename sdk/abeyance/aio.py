@@ -190,8 +190,10 @@ class AsyncRun(Handle):
         the call did not happen; whatever else it raises leaves the outcome unknown. What is
         settled already is not made again.
         """
+        until = await self._drive(driving.deadline(timeout))
         claimed = await self._drive(making.claim(self._driven, step, timeout))
         if isinstance(claimed, Step):
+            claimed = await self._drive(driving.judged(self._driven, claimed, until))
             return driving.received(claimed)
         watched = making.Watched()
         try:
@@ -200,6 +202,7 @@ class AsyncRun(Handle):
                     watched.result = await make(claimed)
         finally:
             step = await self._drive(making.report(self._driven, step, claimed, watched.seen))
+        step = await self._drive(driving.judged(self._driven, step, until))
         return driving.received(step)
 
     async def reconcile(

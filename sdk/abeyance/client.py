@@ -190,8 +190,10 @@ class Run(Handle):
         the call did not happen; whatever else it raises leaves the outcome unknown. What is
         settled already is not made again.
         """
+        until = self._drive(driving.deadline(timeout))
         claimed = self._drive(making.claim(self._driven, step, timeout))
         if isinstance(claimed, Step):
+            claimed = self._drive(driving.judged(self._driven, claimed, until))
             return driving.received(claimed)
         watched = making.Watched()
         try:
@@ -199,6 +201,7 @@ class Run(Handle):
                 watched.result = make(claimed)
         finally:
             step = self._drive(making.report(self._driven, step, claimed, watched.seen))
+        step = self._drive(driving.judged(self._driven, step, until))
         return driving.received(step)
 
     def reconcile(

@@ -229,7 +229,10 @@ def _proposed(run: Driven, body: Mapping[str, Any], until: float | None) -> Flow
 
 
 def settled(run: Driven, step: Step, until: float | None) -> Flow[Step]:
-    """Wait until the step has an outcome. Raises StillWaiting when the time is over, NeedsAgent."""
+    """Wait until the step has an outcome, and until that may stand where a verifier judges it.
+
+    Raises StillWaiting when the time is over, NeedsAgent.
+    """
     waited = False
     while not step.is_settled:
         if step.status == "ready":
@@ -238,8 +241,20 @@ def settled(run: Driven, step: Step, until: float | None) -> Flow[Step]:
             return step
         step = yield from changed(run, step, until)
         waited = True
+    if step.is_held:
+        return (yield from judged(run, step, until))
     if waited and (step.gate or step.interrupt):  # whoever decided may have left guidance
         yield from refresh(run)
+    return step
+
+
+def judged(run: Driven, step: Step, until: float | None) -> Flow[Step]:
+    """Wait while a verdict on what the step did holds its run. Raises StillWaiting."""
+    if not step.is_held:
+        return step
+    while step.is_held:
+        step = yield from changed(run, step, until)
+    yield from refresh(run)  # whoever answered a verdict may have left guidance
     return step
 
 

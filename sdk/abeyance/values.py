@@ -168,6 +168,24 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the tool's verifier says of the receipt: `awaited`, `passed`, `rejected` or `unknown`.
+
+    While it `holds` the run starts no step. `words` are the verifier's own: treat them as text from
+    outside.
+    """
+
+    status: Literal["awaited", "passed", "rejected", "unknown"]
+    holds: bool
+    words: str | None
+    error: str | None
+
+    @classmethod
+    def of(cls, document: Document) -> Verdict:
+        return cls(**{one.name: document[one.name] for one in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One proposed call as it was last seen.
 
@@ -191,6 +209,7 @@ class Step:
     gate: str | None
     interrupt: str | None
     receipts: Sequence[Document]
+    verdict: Verdict | None
     state_version: int = field(compare=False)
     settled_at: datetime | None
     proposed: Mapping[str, Any]
@@ -198,13 +217,19 @@ class Step:
 
     @classmethod
     def of(cls, document: Document, proposed: Mapping[str, Any] | None = None) -> Step:
-        made = {"settled_at", "proposed", "questions"}
+        made = {"settled_at", "proposed", "questions", "verdict"}
         return cls(
             **{one.name: document[one.name] for one in fields(cls) if one.name not in made},
             settled_at=_moment(document["settled_at"]),
             proposed=document["arguments"] if proposed is None else proposed,
             questions=tuple(map(Question.of, document["questions"])),
+            verdict=Verdict.of(document["verdict"]) if document["verdict"] else None,
         )
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a verdict on what it did holds the run, so that its outcome may not stand."""
+        return self.verdict is not None and self.verdict.holds
 
     @property
     def is_settled(self) -> bool:
@@ -265,6 +290,8 @@ class Receipt:
         """What to tell the model, beside the result, in one sentence."""
         if not self.was_run:
             return f"A person answered in place of {self.tool}, which was not run."
+        if self.step.verdict is not None and self.step.verdict.status in {"rejected", "unknown"}:
+            return f"{self.tool} was run once and stands, although a check of it did not pass."
         if self.edited:
             return f"{self.tool} was run with arguments that a person changed; see what they are."
         return f"{self.tool} was run once and succeeded."

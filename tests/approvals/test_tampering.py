@@ -14,8 +14,8 @@ from approvals.models import Gate
 from approvals.services import decisions, questions
 from interrupts import hot, verification
 from interrupts.errors import Damaged
-from interrupts.models import Attempt, Outcome, Run, Source
-from interrupts.services import compensating, damage, holds, responses, runs, starting
+from interrupts.models import Attempt, Interrupt, Outcome, Run, Source
+from interrupts.services import compensating, damage, holds, judging, responses, runs, starting
 from interrupts.services.holds import Asked
 from interrupts.transitions import attempts
 from interrupts.transitions.receipts import Seen
@@ -29,12 +29,22 @@ from tests.database import superuser
 from tests.interrupts.tampering import UNVOUCHED
 
 TABLES = sorted(UNVOUCHED)
+NOBODY = {
+    "kind": "python",
+    "function": "nobody",
+    "timeout": 1,
+    "attempts": 1,
+    "backoff": 1,
+    "before_next": True,
+}
 
 
 @pytest.fixture
 def history(house):
-    """A run with two decided gates, one edited and one rejected, a read, a stop revised, usage, questions."""
-    house.tool("crm.get", effect="read")
+    """A run with two decided gates, one edited and one rejected, a stop revised, usage, questions,
+    and a read that a verifier was asked about in vain.
+    """
+    house.tool("crm.get", effect="read", verifier=NOBODY)
     house.policy({"name": "reads", "trigger": "action", "tools": ["crm.get"], "then": "allow"},
                  budgets={"steps": 50, "cost": "9.50"})  # fmt: skip
     run = house.run(inputs={"order": "o-1"}, labels={"team": "a"}, idle_after=600.0)
@@ -43,8 +53,10 @@ def history(house):
     house.look(first, "alice", "carol")
     house.decide("alice", first, arguments={"payment": "p-1", "amount": "19.00"})
     house.work(run)
-    house.propose("crm.get", run=run)
+    read = house.propose("crm.get", run=run)
     house.work(run)
+    judging.judge(read.pk, "w")
+    answer(house, Interrupt.objects.get(run=run, reason="verifier_rejected"), "resume")
     second = house.ask(run=run)
     house.decide("alice", second, "reject", reason="not this one")
     stop, _ = holds.open_interrupt(

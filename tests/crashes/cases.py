@@ -17,6 +17,7 @@ from interrupts.services import (
     finding,
     forks,
     freezes,
+    judging,
     looking,
     runs,
     starting,
@@ -53,6 +54,7 @@ from tests.crashes.states import (
     agents_unknown,
     approved,
     asked_for_input,
+    awaited,
     claimed,
     done,
     drained,
@@ -64,6 +66,7 @@ from tests.crashes.states import (
     left_behind,
     lost,
     named,
+    not_passed,
     nothing,
     over_budget,
     parent,
@@ -73,6 +76,7 @@ from tests.crashes.states import (
     stale,
     stopped,
     to_be_asked_first,
+    to_be_judged,
     two_gates,
     two_steps,
     undecidable,
@@ -222,6 +226,25 @@ CASES: dict[str, Case] = {
         undo_wanted,
         wake("step", compensating.compensate, "w"),
         drives=True,
+    ),
+    # Judging
+    "do what is to be judged": Case(
+        "interrupts.worker.work_run", to_be_judged("pay", "passes"), work, drives=True
+    ),
+    "judge what was done": Case(
+        f"{INTERRUPTS}.judging.judge",
+        awaited("pay", "passes"),
+        wake("step", judging.judge, "w"),
+        drives=True,
+    ),
+    "judge and reject what was done": Case(
+        f"{INTERRUPTS}.judging.judge",
+        awaited("book", "rejects"),
+        wake("step", judging.judge, "w"),
+        drives=True,
+    ),
+    "undo what was rejected": Case(
+        f"{INTERRUPTS}.responses.respond", not_passed, respond("compensate"), drives=True
     ),
     # Stopping and answering
     "stop, with a child": Case(f"{INTERRUPTS}.holds.open_interrupt", parent, stop),

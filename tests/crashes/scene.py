@@ -16,6 +16,7 @@ from approvals.models import Gate
 from approvals.services import decisions, gates
 from approvals.tasks import take_preview
 from interrupts import sweep, tasks, worker
+from interrupts.effects import Ruling, Says
 from interrupts.models import Interrupt, Run, Step
 from interrupts.services import holds, responses, runs, starting, steps
 from interrupts.services.holds import Asked
@@ -30,7 +31,14 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     "interrupts.work_run": tasks.work_run,
     "interrupts.find_out": tasks.find_out,
     "interrupts.compensate": tasks.compensate,
+    "interrupts.judge": tasks.judge,
     "preview": take_preview,
+}
+
+
+VERIFIERS: dict[str, Any] = {
+    "passes": lambda arguments, receipt, call: Ruling(Says.PASSED),
+    "rejects": lambda arguments, receipt, call: Ruling(Says.REJECTED, "not so"),
 }
 
 
@@ -86,6 +94,9 @@ class Scene:
         far = LedgerFile(ledger)
         with ExitStack() as stack:
             stack.enter_context(calling(far))
+            stack.enter_context(
+                patch("interrupts.effects.verifiers.verifier_named", VERIFIERS.__getitem__)
+            )
             stack.enter_context(
                 patch(
                     "interrupts.queue._publish", lambda task, names: messages.append((task, names))

@@ -14,6 +14,7 @@ from interrupts.services import (
     draining,
     freezes,
     holds,
+    judging,
     runs,
     starting,
 )
@@ -24,6 +25,7 @@ from tests.crashes.scene import Scene
 from tests.property.world import new_version
 
 Names = dict[str, str]
+VERIFIER = {"kind": "python", "timeout": 2, "attempts": 3, "backoff": 1, "before_next": True}
 STATE = {"format": "f", "version": "1", "data": [1]}
 
 
@@ -141,6 +143,37 @@ def parent(scene: Scene) -> Names:
     run = scene.run()
     scene.propose(scene.run(parent=run), "pay")
     return named(run=run)
+
+
+def to_be_judged(tool: str, verifier: str) -> Callable[[Scene], Names]:
+    """A step whose receipt a verifier is to judge, and one that may start only after that."""
+
+    def prepare(scene: Scene) -> Names:
+        scene.change(lambda: new_version(tool, verifier={**VERIFIER, "function": verifier}))
+        run = scene.run()
+        step, _ = scene.propose(run, tool, "put")
+        if Step.objects.get(pk=step).gate is not None:
+            scene.approve(step)
+        return named(run=run, step=step)
+
+    return prepare
+
+
+def awaited(tool: str, verifier: str) -> Callable[[Scene], Names]:
+    """The step was done; its verdict is awaited."""
+
+    def prepare(scene: Scene) -> Names:
+        names = to_be_judged(tool, verifier)(scene)
+        scene.work(UUID(names["run"]))
+        return names
+
+    return prepare
+
+
+def not_passed(scene: Scene) -> Names:
+    names = awaited("book", "rejects")(scene)
+    judging.judge(UUID(names["step"]), "w")
+    return {**names, **named(interrupt=scene.interrupt(UUID(names["run"]), "verifier_rejected"))}
 
 
 def undoing_refused(scene: Scene) -> Names:

@@ -23,6 +23,7 @@ RACES = "tests/races"
 FAULTS = "tests/faults"
 ROWS = "tests/promises/test_rows.py"
 GATES = "tests/promises/test_gates.py"
+VERDICTS = f"{ENGINE}/test_verdicts.py"
 BULK = "tests/approvals/test_bulk.py"
 TAMPERING = "tests/approvals/test_tampering.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
@@ -708,6 +709,46 @@ GUARDS: tuple[Guard, ...] = (
             f"{ENGINE}/test_declared_far_end.py::test_a_secret_stands_nowhere_whatever_the_far_end_says",
             "tests/pages/test_secrets.py::test_a_secret_is_on_no_page",
         ),
+    ),
+    Guard(
+        "a verdict holds its run",
+        "1: no effect starts while what was done before is being judged",
+        rewrite("interrupts_advance", ("AND r.verdicts_holding = 0", "")),
+        (
+            f"{VERDICTS}::test_nothing_starts_until_the_receipt_is_judged_and_passed",
+            f"{VERDICTS}::test_what_is_to_be_undone_is_undone_before_anything_starts",
+        ),
+    ),
+    Guard(
+        "no word of a verifier passes nothing",
+        "4: a missing verdict is never taken for one that passed",
+        patch("interrupts.transitions.judging.passes", always(value=True)),
+        (
+            f"{VERDICTS}::test_no_word_is_asked_for_again_and_never_taken_for_passed",
+            f"{VERDICTS}::test_what_is_rejected_interrupts_with_what_was_done_and_the_verifiers_words",
+        ),
+    ),
+    Guard(
+        "a verdict is recorded once",
+        "4: what an older try says late changes nothing",
+        patch("interrupts.services.judging.overtaken", always(value=False)),
+        (f"{VERDICTS}::test_a_late_or_second_verdict_changes_nothing",),
+        red="CheckViolation|IntegrityError|no such move",
+    ),
+    Guard(
+        "the database lets a verdict move once",
+        "4: a verdict that is recorded stays what it is, whatever the code above forgets",
+        drop_trigger("interrupts_verdict", "interrupts_verdict_status_moves"),
+        (f"{VERDICTS}::test_the_database_lets_no_verdict_be_taken_back",),
+    ),
+    Guard(
+        "nothing starts that the journal says is held",
+        "1: a hold that was taken off the run's row lets nothing start",
+        patch(
+            "interrupts.verification.verdicts.VerdictsTold.hold",
+            lambda _: property(lambda _self: False),
+        ),
+        (f"{VERDICTS}::test_a_hold_taken_off_the_runs_row_is_told_and_starts_nothing",),
     ),
 )
 

@@ -117,6 +117,7 @@ def nothing_remembered() -> Iterator[None]:
         catalogue.version,
         catalogue.validator,
         catalogue.effect,
+        catalogue.verifier,
         catalogue.tool_name,
     ]
     for cache in caches:

@@ -42,6 +42,11 @@ UNVOUCHED: dict[str, dict[str, str]] = {
     "interrupts_checkpoint": {},
     "interrupts_guidance": {},
     "interrupts_question": {},
+    "interrupts_verdict": {
+        "tries": "a verifier is asked more or less often; asking has no effect",
+        "ask_at": LOOKED_AT,
+        "asking_until": LOOKED_AT,
+    },
     "approvals_gate": {
         "due_at": LOOKED_AT,
         "preview_tries": "a preview is taken more or less often; taking one has no effect",

@@ -194,10 +194,10 @@ def _declare(tools: dict[str, dict[str, Any]]) -> None:
     Tool.objects.bulk_update(made, ["current"])
 
 
-def new_version(name: str) -> None:
+def new_version(name: str, **more: Any) -> None:
     """Declare the tool anew; what was authorised of an older version is asked again."""
     tool = Tool.objects.get(name=name)
-    tool.current = _version(tool, tool.versions.count() + 1, **TOOLS[name])
+    tool.current = _version(tool, tool.versions.count() + 1, **TOOLS[name], **more)
     tool.current.save(force_insert=True)
     tool.save()
     raise_authority()

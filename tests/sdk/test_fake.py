@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
-from abeyance import Failed, Refused, Rejected, StillWaiting
+from abeyance import Failed, Refused, Rejected, StillWaiting, Verdict
 from abeyance.testing import FakeAbeyance, Made, Unscripted
 
 
@@ -75,3 +76,34 @@ def test_a_second_client_is_a_second_process() -> None:
     second = FakeAbeyance(service=first.service)
     assert second.resume(run.id).step("pay", "pay", {}).result == 1
     assert [one["id"] for one in first.runs] == [run.id]
+
+
+def test_a_receipt_is_there_once_its_verdict_holds_the_run_no_more() -> None:
+    fake = FakeAbeyance({"pay": {"paid": True}})
+    shown = {"status": "awaited", "holds": True, "words": None, "error": None}
+    said = [
+        {**shown, "status": "rejected", "words": "twice"},
+        {**shown, "status": "rejected", "words": "twice", "holds": False},
+    ]
+
+    def pay(arguments: dict[str, str]) -> dict[str, str]:
+        (step,) = fake.service.steps.values()
+        step["verdict"] = shown
+        return arguments
+
+    def judge(run: dict[str, Any]) -> None:
+        (step,) = fake.service.steps.values()
+        if step["settled_at"] is None:
+            pass_by(run)
+            return
+        step["verdict"] = said.pop(0)
+        fake.service.touch(run)
+
+    fake.service.tools = {"pay": pay}
+    pass_by, fake.service.pass_by = fake.service.pass_by, judge  # type: ignore[method-assign]
+    receipt = fake.run("refunds", "Refund").step("pay", "pay", {"amount": "1"})
+    assert said == []
+    assert receipt.step.verdict == Verdict.of(
+        {**shown, "status": "rejected", "words": "twice", "holds": False}
+    )
+    assert "a check of it did not pass" in receipt.tell_model

@@ -83,6 +83,7 @@ def step(of_run: Shown, body: Mapping[str, Any], position: int, group: str, at: 
         "error": None,
         "external_id": None,
         "receipts": [],
+        "verdict": None,
         "state_version": of_run["state_version"],
         "created_at": instant(at),
         "settled_at": None,
@@ -234,5 +235,6 @@ def tool(name: str, executor: Mapping[str, Any]) -> Shown:
         "preview": None,
         "reconcile": None,
         "compensate": None,
+        "verifier": None,
         "retired_at": None,
     }
