@@ -75,6 +75,7 @@ DECISIONS: Final = (
     "gate.superseded",
     "gate.reopened",
     "gate.escalated",
+    "gate.stage_opened",
     "gate.undecidable",
     "gate.decidable",
     "interrupt.resolved",
