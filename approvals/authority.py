@@ -19,7 +19,7 @@ from approvals.errors import NotAnApprover, OwnRequest
 from tenants.scope import current_tenant_id
 
 PERMISSION = "decide_tool"
-Refusal = Literal["not-an-approver", "own-request"]
+Refusal = Literal["not-an-approver", "own-request", "not-your-stage"]
 
 
 class RunFor(Protocol):

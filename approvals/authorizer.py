@@ -8,8 +8,18 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import UUID
 
-from approvals import authority, deciders, judging, owed, routing, selectors, transitions
+from approvals import (
+    authority,
+    deciders,
+    judging,
+    owed,
+    routing,
+    selectors,
+    staging,
+    transitions,
+)
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
+from approvals.policy.stages import Stage
 from interrupts import catalogue
 from interrupts.authorizer import Judgement
 from interrupts.errors import UnknownTool
@@ -112,6 +122,8 @@ class PolicyAuthorizer:
 
 def _escalate(work: Work, gate: Gate, interrupt: Interrupt) -> None:
     transitions.escalate(work, gate)
+    if gate.stages:
+        staging.count(work, gate)
     holds.ask_otherwise(work, interrupt, expires_at=gate.expires_at, on_expiry=gate.on_expiry)
     work.due(gate.expires_at)
 
@@ -159,9 +171,18 @@ def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
     """Say whether the approvals given still make up what policy asks for, by people who may."""
     gate = Gate.objects.get(pk=str(step.authorized_gate))
     votes = [one for one in Decision.objects.filter(gate=gate) if selectors.is_vote(one)]
-    approvers = routing.approvers(gate, now) or gate.approvers
-    refusals = deciders.refusals([one.user_id for one in votes], step.tool_id, work.run, approvers)
+    stages = routing.asked_for(gate, now)
+    if len(stages) == 1:
+        approvers = tuple(routing.approvers(gate, now) or gate.approvers)
+        stages = [Stage(approvers, stages[0].quorum)]
+    return all(_given(work, gate, votes, at, one) for at, one in enumerate(stages, 1))
+
+
+def _given(work: Work, gate: Gate, votes: list[Decision], number: int, stage: Stage) -> bool:
+    """Say whether one stage has what it takes; approvals of who may not decide it now end."""
+    said = [one.user_id for one in votes if (one.stage or 1) == number]
+    refusals = deciders.refusals(said, gate.tool_id, work.run, stage.approvers)
     lost = [user for user, refusal in refusals.items() if refusal is not None]
     if lost:
         transitions.discount(work, gate, lost)
-    return len(votes) - len(lost) >= max(gate.quorum, now.detail.get("quorum") or 1)
+    return len(said) - len(lost) >= stage.quorum

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from approvals import deciders, judging, routing, transitions
+from approvals import deciders, judging, routing, stages, transitions
 from approvals.authorizer import current_version
 from approvals.errors import (
     AlreadyDecided,
@@ -23,6 +23,7 @@ from approvals.errors import (
     GateExpired,
     GatePreparing,
     NotInBulk,
+    NotYourStage,
 )
 from approvals.masking import unmasked
 from approvals.models import OPEN_GATES, Ceremony, Decision, Gate, GateState, Verdict, View
@@ -45,7 +46,7 @@ MAX_HOLD_SECONDS: Final = 60
 class BehindTime(Exception):
     """The gate has to be brought up to date before it can be decided."""
 
-    def __init__(self, by: Literal["expiry", "change", "preview"], gate: Gate) -> None:
+    def __init__(self, by: Literal["expiry", "change", "stage", "preview"], gate: Gate) -> None:
         super().__init__(by)
         self.by, self.gate = by, gate
 
@@ -164,12 +165,34 @@ def _same_value(case: Case, one: Decision) -> bool:
 
 
 def check_authority(case: Case) -> None:
-    """Raise NotAnApprover or OwnRequest, by what policy in force asks of an open gate."""
+    """Raise NotAnApprover or OwnRequest, by what policy in force asks of an open gate.
+
+    Of one with stages NotYourStage too, or BehindTime where its row is not as they stand now.
+    """
     gate, work = case.gate, case.work
     if gate.state in OPEN_GATES and gate.policy_version != case.number:
         version = catalogue.version(current_tenant_id(), gate.tool_version_id)
         case.judged = judging.judge(work, gate.step, version, case.body)
-    deciders.check(case.principal.id, gate.tool_id, work.run, case.approvers)
+    if routing.has_stages(gate, case.judged):
+        _check_stage(case)
+    else:
+        deciders.check(case.principal.id, gate.tool_id, work.run, case.approvers)
+
+
+def _check_stage(case: Case) -> None:
+    gate, run, user = case.gate, case.work.run, case.principal.id
+    deciders.check(user, gate.tool_id, run, ())
+    decides = gate.state in OPEN_GATES and not _is_over(gate, case.work.now)
+    if decides and case.judged is not None and case.judged.verdict == "approve":
+        raise BehindTime("change", gate)
+    if decides and stages.behind([gate]):
+        raise BehindTime("stage", gate)
+    try:
+        deciders.check_gate(user, gate, run)
+    except NotYourStage:
+        # What is final, or over by now, is told as that to whoever was asked at all.
+        if decides:
+            raise
 
 
 def check_state(case: Case) -> None:
@@ -296,7 +319,9 @@ def check_edit(case: Case, edited: bytes) -> None:
     case.judged = judging.judge(case.work, gate.step, version, edited)
     if case.judged.verdict == "deny":
         raise DeniedByPolicy(case.judged.reason)
-    deciders.check(case.principal.id, gate.tool_id, case.work.run, case.approvers)
+    # In stages others decide it from the first on, whoever has changed it.
+    if not routing.has_stages(gate, case.judged):
+        deciders.check(case.principal.id, gate.tool_id, case.work.run, case.approvers)
 
 
 def check_freshness(case: Case) -> None:

@@ -1,7 +1,8 @@
 """Who may decide a gate, for many people and gates at once: authority, narrowed by its approvers.
 
 The authority function (approvals/authority.py) says who may at all; a rule's approvers are groups
-of which a person must be one, and never widen it.
+of which a person must be one, and never widen it. Of a gate with stages they are those of the one
+that is open, and whoever approved in one before it is not asked again.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Exists, OuterRef
 
-from approvals import authority
+from approvals import authority, stages
 from approvals.authority import Refusal, RunFor
-from approvals.errors import NotAnApprover, OwnRequest
-from approvals.models import Assignment
+from approvals.errors import NotAnApprover, NotYourStage, OwnRequest
+from approvals.models import Assignment, Decision, Gate, Verdict
 from config.errors import Problem
 from tenants.models import GroupMember, Membership, OutboxMessage, Role
 from tenants.queue import tell_soon
@@ -30,6 +31,7 @@ UNDECIDABLE: Final = "notice.undecidable"
 _PROBLEMS: Final[Mapping[Refusal, type[Problem]]] = {
     "not-an-approver": NotAnApprover,
     "own-request": OwnRequest,
+    "not-your-stage": NotYourStage,
 }
 # Row-level security keeps each table inside the session's tenant.
 _ENTITLED: Final = f"""
@@ -41,6 +43,10 @@ _ENTITLED: Final = f"""
             SELECT FROM tenants_groupmember belongs
             JOIN tenants_group named ON named.id = belongs.group_id
             WHERE belongs.membership_id = who.id AND named.name = ANY(gate.approvers)))
+        AND (gate.stage IS NULL OR NOT EXISTS (
+            SELECT FROM approvals_decision vote
+            WHERE vote.gate_id = gate.id AND vote.user_id = who.user_id AND vote.counts
+                AND vote.verdict = '{Verdict.APPROVE}' AND coalesce(vote.stage, 1) < gate.stage))
         AND {
     authority.refusal_sql(
         user="who.user_id",
@@ -48,7 +54,7 @@ _ENTITLED: Final = f"""
         agent="run.agent_id",
         requester="run.requested_by_id",
     )
-} IS NULL"""
+} IS NULL"""  # noqa: S608 - names of ours
 
 
 def refusals(
@@ -68,6 +74,54 @@ def check(user: UUID, tool_id: UUID, run: RunFor, approvers: Sequence[str]) -> N
     """Raise NotAnApprover or OwnRequest where the person may not decide."""
     if refusal := refusals([user], tool_id, run, approvers)[user]:
         raise _PROBLEMS[refusal]
+
+
+def gate_refusals(users: Sequence[UUID], gate: Gate, run: RunFor) -> dict[UUID, Refusal | None]:
+    """Return for each person why they may not decide the gate now; None: they may.
+
+    Whoever is of another stage than the open one, or approved in one before it, is told that.
+    """
+    if not gate.stages:
+        return refusals(users, gate.tool_id, run, gate.approvers)
+    found = authority.refusals(users, gate.tool_id, run)
+    may = entitled([gate.pk], users).get(gate.pk, set())
+    left = [user for user, refusal in found.items() if refusal is None and user not in may]
+    if left:
+        concerned = _of_a_stage(left, gate)
+        found |= {
+            user: "not-your-stage" if user in concerned else "not-an-approver" for user in left
+        }
+    return found
+
+
+def check_gate(user: UUID, gate: Gate, run: RunFor) -> None:
+    """Raise NotAnApprover, OwnRequest, or NotYourStage, which says which stage is open."""
+    refusal = gate_refusals([user], gate, run)[user]
+    if refusal == "not-your-stage":
+        raise NotYourStage(stage_words(gate))
+    if refusal:
+        raise _PROBLEMS[refusal]
+
+
+def stage_words(gate: Gate) -> str:
+    """Say which stage is open, and who decides it."""
+    who = " or ".join(gate.approvers) or "whoever may decide the tool"
+    return (
+        f"Stage {gate.stage} of {len(gate.stages)} is open: {who} decides it. A person approves in"
+        " one stage only."
+    )
+
+
+def _of_a_stage(users: Sequence[UUID], gate: Gate) -> set[UUID]:
+    """Return which of these people are asked in a stage of the gate, or approved in one."""
+    named = [stage.approvers for stage in gate.all_stages]
+    if not all(named):
+        return set(users)
+    approved = Decision.objects.filter(
+        gate=gate, user__in=users, counts=True, verdict=Verdict.APPROVE
+    )
+    voted = set(approved.values_list("user_id", flat=True))
+    return voted | _members(users, sorted({name for names in named for name in names}))
 
 
 def _members(users: Sequence[UUID], groups: Sequence[str]) -> set[UUID]:
@@ -130,9 +184,11 @@ def assign(gates: Sequence[UUID], now: datetime) -> None:
         tell_soon()
 
 
-def nobody_may(gate_id: UUID) -> bool:
-    """Say whether an open gate is in nobody's inbox."""
-    return not Assignment.objects.filter(gate=gate_id).exists()
+def nobody_may(gate: Gate) -> bool:
+    """Say whether an open gate is in nobody's inbox, or a later stage has too few people."""
+    if gate.stages:
+        return bool(stages.short_of_people([gate]))
+    return not Assignment.objects.filter(gate=gate.pk).exists()
 
 
 def tell_admins(gate_id: UUID, now: datetime) -> None:

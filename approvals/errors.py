@@ -35,6 +35,12 @@ class _WithGate(DomainError):
         return {**super().document(), **shown}
 
 
+class NotYourStage(_WithGate):
+    """The gate is decided in stages, and this person is not of the one that is open."""
+
+    code, status = "not-your-stage", 403
+
+
 class AlreadyDecided(_WithGate):
     """The gate is final."""
 

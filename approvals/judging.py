@@ -123,7 +123,7 @@ def judgement(work: Work, verdict: Verdict, number: int) -> Judgement:
         detail={
             "triggers": triggers,
             "quorum": verdict.quorum,
-            "stages": list(verdict.stages),
+            "stages": [one.document() for one in verdict.stages],
             "approvers": list(verdict.approvers),
             "routing": _routing(verdict),
         },

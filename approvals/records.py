@@ -45,7 +45,7 @@ def beside(gate: Gate, viewer: UUID) -> Beside:
     assigned = Assignment.objects.filter(gate=gate).select_related("user")
     people = [one.user for one in assigned.order_by("user__username")[:MOST_NAMED]]
     entitled = deciders.entitled([gate.pk], {person.pk for person in people}).get(gate.pk, set())
-    refusals = deciders.refusals([viewer], gate.tool_id, gate.run, gate.approvers)
+    refusals = deciders.gate_refusals([viewer], gate, gate.run)
     return Beside(
         deciders=[person for person in people if person.pk in entitled],
         refusal=refusals[viewer],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any, Final
 
 from approvals.models import Gate
+from approvals.policy.stages import ONE, Stage, needed, parse_stages
 from interrupts.authorizer import Judgement
 
 ENDS: Final = ("escalate", "reject", "cancel")  # what expiry does, the strictest last
@@ -14,10 +16,20 @@ _OF_ESCALATION: Final = ("escalate_to", "escalate_in")
 def take_up(gate: Gate, judgement: Judgement) -> None:
     """Write on the gate who is asked by policy; the stricter end and the longer cool-down stay.
 
-    When it expires does not change: whoever is asked has been told.
+    So do a larger quorum and more stages. When it expires does not change: whoever is asked has
+    been told.
     """
-    if is_escalated(gate, judgement):
-        return
+    asked = asked_for(gate, judgement)
+    if not is_escalated(gate, judgement):
+        _take_up_routing(gate, judgement)
+    gate.quorum = needed(asked)
+    if len(asked) > 1:
+        gate.stage = gate.stage or 1
+        gate.stages = [one.document() for one in asked]
+        gate.approvers = list(asked[gate.stage - 1].approvers)
+
+
+def _take_up_routing(gate: Gate, judgement: Judgement) -> None:
     said = _routing(judgement)
     if gate.on_expiry is not None:
         gate.on_expiry = max(gate.on_expiry, judgement.on_expiry or "reject", key=ENDS.index)
@@ -28,16 +40,28 @@ def take_up(gate: Gate, judgement: Judgement) -> None:
     gate.approvers, gate.routing = _approvers(judgement), said
 
 
+def escalate(gate: Gate, to: str) -> None:
+    """Have a group asked in the place of those asked now: of the open stage, where there are any."""
+    gate.routing = {**gate.routing, "escalated_from": list(gate.approvers)}
+    gate.approvers = [to]
+    if gate.stage is not None:
+        gate.routing["escalated_stage"] = gate.stage
+        at = gate.stage - 1
+        other = {**gate.stages[at], "approvers": [to]}
+        gate.stages = [*gate.stages[:at], other, *gate.stages[at + 1 :]]
+
+
 def is_escalated(gate: Gate, judgement: Judgement) -> bool:
     """Whether others are asked in the place of those that this judgement names, by its own word.
 
     A policy that names others by now, or escalates otherwise, is a new question: they are asked.
     """
-    return (
-        "escalated_from" in gate.routing
-        and gate.routing["escalated_from"] == _approvers(judgement)
-        and gate.routing.get("escalate_to") == _routing(judgement).get("escalate_to")
-    )
+    if "escalated_from" not in gate.routing:
+        return False
+    said, at = _stages(judgement), _escalated_at(gate)
+    named = list(said[at].approvers) if at < len(said) else []
+    to = _routing(judgement).get("escalate_to")
+    return (gate.routing["escalated_from"], gate.routing.get("escalate_to")) == (named, to)
 
 
 def approvers(gate: Gate, judgement: Judgement | None) -> list[str]:
@@ -45,6 +69,49 @@ def approvers(gate: Gate, judgement: Judgement | None) -> list[str]:
     if judgement is None or is_escalated(gate, judgement):
         return list(gate.approvers)
     return _approvers(judgement)
+
+
+def asked_for(gate: Gate, judgement: Judgement) -> list[Stage]:
+    """Return what the gate asks for and what policy says now, together: one stage, or several.
+
+    In each place the larger quorum counts. Whom policy names is asked; where it names nobody there,
+    whoever was asked.
+    """
+    held, said = _held(gate, judgement), _stages(judgement)
+    places = list(zip_longest(held, said))
+    return [_asked(gate, judgement, at, *place) for at, place in enumerate(places)]
+
+
+def has_stages(gate: Gate, judgement: Judgement | None) -> bool:
+    """Whether the gate is decided in stages, or would be by what policy says now."""
+    return bool(gate.stages) or (judgement is not None and len(_stages(judgement)) > 1)
+
+
+def _asked(
+    gate: Gate, judgement: Judgement, at: int, held: Stage | None, said: Stage | None
+) -> Stage:
+    if held is None or said is None:
+        return held or said or ONE
+    kept = is_escalated(gate, judgement) and at == _escalated_at(gate)
+    named = held.approvers if kept else said.approvers or held.approvers
+    return Stage(named, max(held.quorum, said.quorum))
+
+
+def _held(gate: Gate, judgement: Judgement) -> list[Stage]:
+    """Return the gate's stages; those who were asked before an escalation that no longer holds."""
+    held = list(gate.all_stages)
+    if "escalated_from" in gate.routing and not is_escalated(gate, judgement):
+        at = _escalated_at(gate)
+        held[at] = Stage(tuple(gate.routing["escalated_from"]), held[at].quorum)
+    return held
+
+
+def _escalated_at(gate: Gate) -> int:
+    return int(gate.routing.get("escalated_stage", 1)) - 1
+
+
+def _stages(judgement: Judgement) -> tuple[Stage, ...]:
+    return parse_stages(judgement.detail)
 
 
 def _approvers(judgement: Judgement) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 
-from approvals import deciders
+from approvals import deciders, stages
 from approvals.models import (
     OPEN_GATES,
     Decision,
@@ -51,21 +51,26 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
     entitled = _entitled(rows, decisions, viewer)
     questions = _questions(rows)
     similar = {} if viewer is None else _similar({gate.tool_id for gate in rows})
+    votes = stages.standing(rows)
     return [
         GateShown(
             gate=gate,
             decisions=decisions.get(gate.pk, ()),
             bodies=found,
-            given=sum(
-                is_vote(one) and one.user_id in entitled.get(gate.pk, ())
-                for one in decisions.get(gate.pk, ())
-            ),
+            given=len(votes.get(gate.pk, ()))
+            if gate.stages
+            else _given(decisions.get(gate.pk, ()), entitled.get(gate.pk, ())),
             may_decide=viewer is not None and viewer in entitled.get(gate.pk, ()),
             similar=similar.get(gate.tool_id, Similar()),
             questions=questions.get(gate.pk, ()),
+            votes=votes.get(gate.pk, ()),
         )
         for gate in rows
     ]
+
+
+def _given(decisions: Iterable[Decision], entitled: Collection[UUID]) -> int:
+    return sum(is_vote(one) and one.user_id in entitled for one in decisions)
 
 
 def shown_gate(gate: Gate, viewer: UUID | None) -> GateShown:

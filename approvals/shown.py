@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from approvals.models import Decision, Gate
+from approvals.models import OPEN_GATES, Decision, Gate, GateState
+from approvals.stages import Vote
 from interrupts import catalogue
 from interrupts.models import Question, ToolVersion
 from tenants.scope import current_tenant_id
@@ -23,8 +24,30 @@ class Similar(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class StageShown:
+    """One stage of a gate as it stands now: who decides it, and their approvals that stand."""
+
+    number: int
+    approvers: Sequence[str]
+    quorum: int
+    votes: Sequence[Decision]
+    state: Literal["approved", "open", "waiting", "ended"]
+
+    @property
+    def given(self) -> int:
+        return len(self.votes)
+
+    @property
+    def missing(self) -> int:
+        return max(self.quorum - self.given, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class GateShown:
-    """A gate with what is shown beside it; ``given`` and ``may_decide`` are as of now."""
+    """A gate with what is shown beside it; ``given`` and ``may_decide`` are as of now.
+
+    ``votes`` are those that ``given`` counts, where the gate has stages.
+    """
 
     gate: Gate
     decisions: Sequence[Decision]
@@ -33,6 +56,7 @@ class GateShown:
     may_decide: bool
     similar: Similar
     questions: Sequence[Question] = ()
+    votes: Sequence[Vote] = ()
 
     @property
     def version(self) -> ToolVersion:
@@ -45,3 +69,28 @@ class GateShown:
     @property
     def arguments(self) -> Any:
         return self.bodies.get(bytes(self.gate.arguments))
+
+    @property
+    def stages(self) -> list[StageShown]:
+        """Return the stages in order; none where the gate has none."""
+        if not self.gate.stages:
+            return []
+        by_id = {one.pk: one for one in self.decisions}
+        return [
+            StageShown(
+                number,
+                stage.approvers,
+                stage.quorum,
+                [by_id[one.decision] for one in self.votes if one.stage == number],
+                self._state(number),
+            )
+            for number, stage in enumerate(self.gate.all_stages, 1)
+        ]
+
+    def _state(self, number: int) -> Literal["approved", "open", "waiting", "ended"]:
+        gate = self.gate
+        if gate.state == GateState.APPROVED or number < (gate.stage or 0):
+            return "approved"
+        if gate.state not in OPEN_GATES:
+            return "ended"
+        return "open" if number == gate.stage else "waiting"

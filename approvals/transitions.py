@@ -83,6 +83,7 @@ REQUIRED: Final = [
     "policy_version",
     "quorum",
     "stages",
+    "stage",
     "approvers",
     "routing",
     "on_expiry",
@@ -146,14 +147,20 @@ def open_gate(
         expires_at=gate.expires_at,
         state=gate.state,
         imprint=work.imprint(gate, IMPRINT),
+        **stage_of(gate),
     )
     check_decidable(work, gate)
     return gate
 
 
+def stage_of(gate: Gate) -> dict[str, int]:
+    """Return which stage of the gate is open, as the journal tells it; nothing where it has none."""
+    return {} if gate.stage is None else {"stage": gate.stage, "of": len(gate.stages)}
+
+
 def check_decidable(work: Work, gate: Gate) -> None:
     """Note whether anybody may decide an open gate; where nobody may, its admins are told."""
-    nobody = deciders.nobody_may(gate.pk)
+    nobody = deciders.nobody_may(gate)
     if nobody == (gate.undecidable_at is not None):
         return
     gate.undecidable_at = work.now if nobody else None
@@ -170,14 +177,12 @@ def asked_about(gate: Gate, arguments: Any) -> Asked:
 
 
 def require(gate: Gate, judgement: Judgement) -> None:
-    """Write on the gate what policy asks for; a larger quorum that was asked for stays."""
+    """Write on the gate what policy asks for; a larger quorum and more stages that were stay."""
     detail = judgement.detail
     routing.take_up(gate, judgement)
     gate.rule = judgement.rule
     gate.policy_version = judgement.policy_version
     gate.triggers = detail.get("triggers") or [_untold(judgement)]
-    gate.stages = detail.get("stages") or []
-    gate.quorum = max(gate.quorum or 1, detail.get("quorum") or 1)
 
 
 def escalate(work: Work, gate: Gate) -> None:
@@ -186,11 +191,10 @@ def escalate(work: Work, gate: Gate) -> None:
     Nobody is asked after them: then it is rejected. Whoever is not among them has no say any more.
     """
     to, seconds = gate.routing["escalate_to"], gate.routing["escalate_in"]
-    gate.routing = {**gate.routing, "escalated_from": list(gate.approvers)}
-    gate.approvers = [to]
+    routing.escalate(gate, to)
     gate.expires_at = work.now + timedelta(seconds=seconds)
     gate.on_expiry = "reject"
-    gate.save(update_fields=["approvers", "routing", "expires_at", "on_expiry"])
+    gate.save(update_fields=["approvers", "stages", "routing", "expires_at", "on_expiry"])
     deciders.reassign([gate.pk], work.now)
     work.note(
         "gate.escalated",
@@ -276,18 +280,21 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     """Put edited arguments in the place of those shown, on gate and step; others vote afresh.
 
     ``body`` is their canonical form; returns its digest in the content. The preview shown was of
-    other arguments and goes.
+    other arguments and goes. Stages begin with the first again.
     """
     step = gate.step
     edits = content.put(body, sensitive=bool(asked.sensitive))
     gate.arguments = step.arguments = edits
     step.digest = step_digest(step.tool_name, step.tool_number, body)
     step.save(update_fields=["arguments", "digest"])
+    gate.stage = None
     require(gate, judgement)
     show(gate, asked)
     gate.save(update_fields=[*SHOWN, *REQUIRED])
     _tell_end(work, gate)
     discount(work, gate)
+    if gate.stages:
+        deciders.reassign([gate.pk], work.now)
     return edits
 
 

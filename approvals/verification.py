@@ -25,6 +25,7 @@ class GateTold:
 
     vouched: Said  # the newest entry that has its imprint
     interrupt: str | None
+    stage: int | None
     state: str = "open"  # preparing or pending
     settled: Said | None = None
     undecidable: Said | None = None
@@ -60,12 +61,15 @@ def _gate(told: VotesTold, said: Said) -> GateTold | None:
 
 
 def _opened(told: VotesTold, said: Said) -> None:
-    told.gates[said.data["gate"]] = GateTold(said, said.data.get("interrupt"))
+    data = said.data
+    told.gates[data["gate"]] = GateTold(said, data.get("interrupt"), data.get("stage"))
 
 
 def _vouched(told: VotesTold, said: Said) -> None:
+    gate = told.gates[said.data["gate"]]
     if "imprint" in said.data:
-        told.gates[said.data["gate"]].vouched = said
+        gate.vouched = said
+    gate.stage = said.data.get("stage", gate.stage)
 
 
 def _decided(told: VotesTold, said: Said) -> None:
@@ -124,6 +128,7 @@ _TAKES: Final[dict[str, Callable[[VotesTold, Said], None]]] = {
     "gate.previewed": _vouched,
     "gate.updated": _vouched,
     "gate.escalated": _vouched,
+    "gate.stage_opened": _vouched,
     "gate.decided": _decided,
     "gate.question_asked": _asked,
     "gate.question_answered": _answered,
@@ -169,12 +174,14 @@ def _gate_faults(run: UUID, gate: Gate, told: GateTold) -> Iterator[Fault]:
     stored = {
         "state": "open" if gate.state in OPEN_GATES else gate.state,
         "interrupt": str(gate.interrupt_id) if gate.interrupt_id else None,
+        "stage": gate.stage,
         "settled_at": gate.settled_at,
         "undecidable_at": gate.undecidable_at,
     }
     expected = {
         "state": told.state,
         "interrupt": told.interrupt,
+        "stage": told.stage,
         "settled_at": told.settled.at if told.settled else None,
         "undecidable_at": told.undecidable.at if told.undecidable else None,
     }
@@ -195,6 +202,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "value": bytes(row.value).hex() if row.value is not None else None,
         "reason": said.imprint_of(row.reason),
         "policy_version": row.policy_version,
+        "stage": row.stage,
         "counts": row.counts,
         "at": row.at,
         "withdrawn_at": row.withdrawn_at,
@@ -202,6 +210,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
     expected: dict[str, Any] = {
         "value": None,
         "reason": None,
+        "stage": None,
         **said.data,
         "tenant": current_tenant_id(),
         "by": said.by,

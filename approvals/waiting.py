@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Now
 
-from approvals import deciders
+from approvals import deciders, stages
 from approvals.models import (
     FITS_BULK,
     OPEN_GATES,
@@ -232,7 +232,12 @@ def _narrowed(rows: QuerySet[Any], wanted: Wanted) -> QuerySet[Any]:
 
 def _given(rows: Sequence[Gate]) -> Mapping[UUID, int]:
     """Count the approvals that still count, of gates that take more than one."""
-    several = [gate.pk for gate in rows if gate.quorum > 1]
+    staged = stages.standing(rows)
+    return {**_given_together(rows), **{gate: len(votes) for gate, votes in staged.items()}}
+
+
+def _given_together(rows: Sequence[Gate]) -> Mapping[UUID, int]:
+    several = [gate.pk for gate in rows if gate.quorum > 1 and not gate.stages]
     if not several:
         return {}
     votes = Decision.objects.filter(gate__in=several, counts=True, verdict=Verdict.APPROVE)

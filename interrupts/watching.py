@@ -81,6 +81,7 @@ DECISIONS: Final = (
     "gate.superseded",
     "gate.reopened",
     "gate.escalated",
+    "gate.stage_opened",
     "gate.undecidable",
     "gate.decidable",
     "interrupt.resolved",

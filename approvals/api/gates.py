@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from approvals import hot, selectors
 from approvals.api import bodies, rendering, shapes
-from approvals.errors import AlreadyDecided, DigestMismatch
+from approvals.errors import AlreadyDecided, DigestMismatch, NotYourStage
 from approvals.models import FINAL_GATES, Ceremony, Gate, GateState, Verdict
 from approvals.services import assignments, bulk, decisions, gates
 from approvals.services.bulk import Chosen
@@ -46,6 +46,7 @@ GATE_QUERY: Final[dict[str, Schema]] = {
 _DECISION_REFUSALS: Final = {
     "people-only": 403,
     "not-an-approver": 403,
+    "not-your-stage": 403,
     "own-request": 403,
     "fresh-sign-in-required": 403,
     "gate-expired": 410,
@@ -136,7 +137,7 @@ class DecisionsView(TenantView):
         "Decide a gate",
         description="Exactly the same decision of the same person again is answered 200, with"
         " `Idempotent-Replayed: true`. Where the gate shows something else by now, or another has"
-        " taken its place, the refusal carries that gate as `gate`.",
+        " taken its place, or another stage of it is open, the refusal carries that gate as `gate`.",
         who="people",
         body=bodies.DECIDE,
         answers={201: shapes.GATE, 200: shapes.GATE},
@@ -163,7 +164,7 @@ class DecisionsView(TenantView):
                 if_match=call.if_match,
                 answer=keep if keyed else None,
             )
-        except (AlreadyDecided, DigestMismatch) as refusal:
+        except (AlreadyDecided, DigestMismatch, NotYourStage) as refusal:
             refusal.gate = _gate_now(pk, call.principal)
             raise
         return made[0] if made else _decision_answer(call, decided)
@@ -239,6 +240,7 @@ class AssignmentView(TenantView):
         refusals={
             "people-only": 403,
             "not-an-approver": 403,
+            "not-your-stage": 403,
             "own-request": 403,
             "gate-expired": 410,
             "already-decided": 409,

@@ -85,6 +85,7 @@ class CheckPolicyView(TenantView):
                 "rule": verdict.rule,
                 "reason": verdict.reason,
                 "triggers": [dict(one) for one in verdict.triggers],
+                "stages": rendering.stages(verdict),
                 "policy_version": number,
             }
         )

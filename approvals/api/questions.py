@@ -41,6 +41,7 @@ class QuestionsView(TenantView):
         refusals={
             "people-only": 403,
             "not-an-approver": 403,
+            "not-your-stage": 403,
             "own-request": 403,
             **_OF_A_GATE,
             "gate-preparing": 409,

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
+from approvals.policy import Verdict as Judged
 from approvals.services.bulk import Told
 from approvals.services.simulation import Explained, Simulated
-from approvals.shown import GateShown
+from approvals.shown import GateShown, StageShown
 from interrupts.models import Question
 from interrupts.templates import mask
 from tenants.api.answers import instant
@@ -39,6 +40,8 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         "twin": row.twin,
         "quorum": {"needed": row.quorum, "given": shown.given},
         "approvers": row.approvers,
+        "stage": row.stage,
+        "stages": [_stage(one) for one in shown.stages],
         "may_decide": shown.may_decide,
         "undecidable": row.undecidable_at is not None and row.state in OPEN_GATES,
         "allowed": _allowed(row, shown.given),
@@ -56,6 +59,16 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         made["similar"] = shown.similar._asdict()
         made["delegation_offer"] = None
     return made
+
+
+def _stage(one: StageShown) -> Shown:
+    return {
+        "number": one.number,
+        "state": one.state,
+        "approvers": list(one.approvers),
+        "quorum": {"needed": one.quorum, "given": one.given},
+        "decisions": [vote.pk for vote in one.votes],
+    }
 
 
 def told(one: Told) -> Shown:
@@ -93,7 +106,8 @@ def _approval(row: Gate, given: int) -> str:
     missing = row.quorum - given
     if missing <= 1:
         return runs
-    return f"Counts as one of {missing} approvals that are missing; after the last: {runs}"
+    of = f", in stage {row.stage} of {len(row.stages)}" if row.stages else ""
+    return f"Counts as one of {missing} approvals that are missing{of}; after the last: {runs}"
 
 
 def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
@@ -106,6 +120,7 @@ def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
         "edits": mask(edits, shown.version.sensitive),
         "reason": one.reason,
         "policy_version": one.policy_version,
+        "stage": one.stage,
         "counts": one.counts,
         "at": instant(one.at),
         "withdrawn_at": instant(one.withdrawn_at),
@@ -196,12 +211,18 @@ def simulated(made: Simulated) -> Shown:
                 "decided": one.decided,
                 "simulated": one.verdict.verdict,
                 "rule": one.verdict.rule,
+                "stages": stages(one.verdict),
                 "changed": one.changed,
             }
             for one in made.tried
         ],
         "next": made.after,
     }
+
+
+def stages(verdict: Judged) -> list[Shown]:
+    """Show the stages in which a verdict asks people; none where it asks them together."""
+    return [one.document() for one in verdict.stages]
 
 
 def explained(found: Explained) -> Shown:
@@ -215,10 +236,12 @@ def explained(found: Explained) -> Shown:
         "rule": verdict.rule if verdict else None,
         "reason": verdict.reason if verdict else None,
         "rules": None if found.rules is None else [asdict(one) for one in found.rules],
+        "stages": stages(verdict) if verdict else [],
         "now": now
         and {
             "policy_version": found.version_now,
             "verdict": now.verdict,
             "rule": now.rule,
+            "stages": stages(now),
         },
     }

@@ -38,6 +38,22 @@ PREVIEW: Final = shown(
     fresh_until=INSTANT_OR_NONE,
 )
 _FOR_PEOPLE: Final = "Left out for agents."
+INTEGER_OR_NONE: Final = nullable(INTEGER)
+QUORUM: Final = shown(needed=INTEGER, given=INTEGER)
+ASKED_STAGES: Final = {
+    **listed(shown(approvers=listed(TEXT), quorum=INTEGER)),
+    "description": "Who decides one after the other; none: all together.",
+}
+STAGE: Final = component(
+    "GateStage",
+    shown(
+        number=INTEGER,
+        state=one_of("approved", "open", "waiting", "ended"),
+        approvers={**listed(TEXT), "description": "Groups; none: whoever may decide the tool."},
+        quorum=QUORUM,
+        decisions={**listed(ID), "description": "The approvals of it that stand."},
+    ),
+)
 DECISION: Final = component(
     "Decision",
     {
@@ -50,6 +66,7 @@ DECISION: Final = component(
             "edits": or_none(FREE),
             "reason": TEXT_OR_NONE,
             "policy_version": INTEGER,
+            "stage": {**INTEGER_OR_NONE, "description": "In which it was said, if any."},
             "counts": FLAG,
             "at": INSTANT,
             "withdrawn_at": INSTANT_OR_NONE,
@@ -61,6 +78,7 @@ DECISION: Final = component(
             "edits",
             "reason",
             "policy_version",
+            "stage",
             "counts",
             "at",
             "withdrawn_at",
@@ -143,8 +161,10 @@ _GATE: Final[Schema] = shown(
     triggers=listed(TRIGGER),
     policy_version=INTEGER,
     twin=ID_OR_NONE,
-    quorum=shown(needed=INTEGER, given=INTEGER),
-    approvers=listed(TEXT),
+    quorum={**QUORUM, "description": "Of all stages together, where there are any."},
+    approvers={**listed(TEXT), "description": "Of stages, those of the open one."},
+    stage={**INTEGER_OR_NONE, "description": "The open one, or the last that was, from 1."},
+    stages={**listed(STAGE), "description": "None where people decide it together."},
     may_decide=FLAG,
     undecidable=FLAG,
     required_confirmation=TEXT_OR_NONE,
@@ -208,6 +228,7 @@ CHECKED: Final = component(
         rule=TEXT,
         reason=TEXT_OR_NONE,
         triggers=listed(TRIGGER),
+        stages=ASKED_STAGES,
         policy_version=INTEGER,
     ),
 )
@@ -237,7 +258,15 @@ SIMULATED: Final = component(
             ),
         ),
         results=listed(
-            shown(step=ID, tool=TEXT, decided=VERDICT, simulated=VERDICT, rule=TEXT, changed=FLAG)
+            shown(
+                step=ID,
+                tool=TEXT,
+                decided=VERDICT,
+                simulated=VERDICT,
+                rule=TEXT,
+                stages=ASKED_STAGES,
+                changed=FLAG,
+            )
         ),
         next=ID_OR_NONE,
     ),
@@ -262,7 +291,8 @@ EXPLAINED: Final = component(
                 )
             )
         ),
-        now=or_none(shown(policy_version=INTEGER, verdict=VERDICT, rule=TEXT)),
+        stages=ASKED_STAGES,
+        now=or_none(shown(policy_version=INTEGER, verdict=VERDICT, rule=TEXT, stages=ASKED_STAGES)),
     ),
 )
 _COUNTS: Final[dict[str, Schema]] = {

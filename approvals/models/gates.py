@@ -16,6 +16,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from approvals.policy.stages import Stage, parse_stages
 from interrupts.models import Effect, Interrupt, Risk, Run, Step, Tool, ToolVersion
 from tenants.models import TenantOwned, User
 
@@ -121,7 +122,8 @@ class Gate(TenantOwned):
     triggers = models.JSONField()
     policy_version = models.PositiveIntegerField()
     quorum = models.PositiveSmallIntegerField(default=1)
-    stages = models.JSONField(default=list)
+    stages = models.JSONField(default=list)  # of several: approvers and quorum of each, in order
+    stage = models.PositiveSmallIntegerField(null=True)  # the one that is open, or was last; from 1
     approvers = ArrayField(models.CharField(max_length=100), default=list)  # groups; none: all
     routing = models.JSONField(default=dict)
     twin = models.UUIDField(null=True)
@@ -139,6 +141,12 @@ class Gate(TenantOwned):
         """Say whether this may be approved together with others: see `FITS_BULK`."""
         low = self.risk == Risk.LOW and self.effect != Effect.IRREVERSIBLE
         return low and self.ceremony == Ceremony.SINGLE
+
+    @property
+    def all_stages(self) -> tuple[Stage, ...]:
+        """Return who decides one after the other; one stage where it has none."""
+        alone = {"approvers": self.approvers, "quorum": self.quorum}
+        return parse_stages({**alone, "stages": self.stages})
 
     class Meta:
         indexes = [
@@ -163,6 +171,11 @@ class Gate(TenantOwned):
                 name="a_gate_expires_into_no_approval",
             ),
             models.CheckConstraint(condition=Q(quorum__gte=1), name="a_gate_needs_somebody"),
+            # Of several stages one is open.
+            models.CheckConstraint(
+                condition=Q(stages=[], stage=None) | (~Q(stages=[]) & Q(stage__gte=1)),
+                name="a_gate_with_stages_has_an_open_one",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -185,6 +198,7 @@ class Decision(TenantOwned):
     value = models.BinaryField(max_length=32, null=True)  # Content
     reason = models.TextField(null=True)
     policy_version = models.PositiveIntegerField()
+    stage = models.PositiveSmallIntegerField(null=True)  # in which it was said, where there are any
     counts = models.BooleanField(default=True)
     at = models.DateTimeField()
     withdrawn_at = models.DateTimeField(null=True)

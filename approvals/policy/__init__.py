@@ -3,12 +3,12 @@
 from approvals.policy.explaining import RuleSaid, explain
 from approvals.policy.judging import (
     DEFAULT,
-    NOBODY,
     CompiledPolicy,
     Subject,
     Verdict,
     compile_policy,
 )
+from approvals.policy.stages import NOBODY
 from approvals.policy.validation import validate_policy
 
 __all__ = [

@@ -6,14 +6,13 @@ from typing import Any, Final, Literal
 
 from approvals.policy.conditions import Condition, ConditionError, Facts
 from approvals.policy.scoring import Scorer, parse_scorer, score
+from approvals.policy.stages import Stage, joined, needed, parse_stages
 from config.globs import matches_any
 
 Kind = Literal["allow", "approve", "deny"]
 
 STRICTEST: Final[tuple[Kind, ...]] = ("deny", "approve", "allow")  # first
 DEFAULT: Final = "default"
-# The approvers where rules name groups of which none is common: no group has this name.
-NOBODY: Final = "(nobody)"
 MAX_TOOLS_KEPT: Final = 10_000
 
 
@@ -43,6 +42,7 @@ class Verdict:
 
     `rule` is the one that decided, `triggers` are all of its kind that matched, by name.
     `approvers` are groups, of one of which a person must be; none: whoever may decide the tool.
+    Where there are several `stages` they name the approvers, and `quorum` is that of all together.
     """
 
     verdict: Kind
@@ -50,7 +50,7 @@ class Verdict:
     reason: str | None = None
     triggers: tuple[Mapping[str, str], ...] = ()
     quorum: int = 1
-    stages: tuple[Mapping[str, Any], ...] = ()
+    stages: tuple[Stage, ...] = ()
     approvers: tuple[str, ...] = ()
     expires_in: int | None = None
     on_expiry: str | None = None
@@ -72,8 +72,7 @@ class Rule:
     below: float
     milestones: frozenset[str]
     reason: str | None
-    quorum: int
-    approvers: tuple[str, ...]
+    stages: tuple[Stage, ...]  # one where the rule names none
     expires_in: int | None
     on_expiry: str | None
     escalate_to: str | None
@@ -158,7 +157,7 @@ class CompiledPolicy:
         """Say what the strictest matching rule says: deny over approve over allow.
 
         Among those that ask, the largest quorum, the shortest expiry and the common approvers
-        count. Where no rule matches, `read` is allowed and everything else asks. The risk score is
+        count, and of stages those that meet each rule's. Where no rule matches, `read` is allowed and everything else asks. The risk score is
         the larger of what the scorers say and what the agent says.
         """
         applicable = self._by_tool.get(subject.tool) or self._learn(subject.tool)
@@ -233,7 +232,8 @@ def _denied(matched: _Matched) -> Verdict:
 
 def _asked(matched: _Matched) -> Verdict:
     rules = [rule for rule, _ in matched]
-    decided = min(rules, key=lambda rule: (-rule.quorum, _expiry(rule), rule.name))
+    decided = min(rules, key=lambda rule: (-needed(rule.stages), _expiry(rule), rule.name))
+    stages = joined(rule.stages for rule in rules)
     expires_in = min(map(_expiry, rules))
     soonest = {
         (rule.on_expiry, rule.escalate_to) for rule in rules if rule.expires_in == expires_in
@@ -246,8 +246,9 @@ def _asked(matched: _Matched) -> Verdict:
         decided.name,
         reason=decided.reason,
         triggers=_triggers(matched),
-        quorum=decided.quorum,
-        approvers=common_approvers(rules),
+        quorum=needed(stages),
+        stages=stages if len(stages) > 1 else (),
+        approvers=stages[0].approvers if len(stages) == 1 else (),
         expires_in=int(expires_in) if ends else None,
         on_expiry=on_expiry if ends else None,
         escalate_to=escalate_to if ends else None,
@@ -271,14 +272,6 @@ def _strictest_end(ends: set[tuple[str | None, str | None]]) -> tuple[str, str |
     if len(ends) == len(others) == 1:
         return "escalate", others.pop()
     return "reject", None
-
-
-def common_approvers(rules: Iterable[Rule]) -> tuple[str, ...]:
-    """Return the groups that each rule with approvers names; where there is none, nobody."""
-    named = [frozenset(rule.approvers) for rule in rules if rule.approvers]
-    if not named:
-        return ()
-    return tuple(sorted(frozenset.intersection(*named))) or (NOBODY,)
 
 
 def _default(subject: Subject) -> Verdict:
@@ -320,8 +313,7 @@ def parse_rule(rule: Mapping[str, Any]) -> Rule:
         below=rule.get("below", 1),
         milestones=frozenset(rule.get("milestones", ())),
         reason=rule.get("reason"),
-        quorum=rule.get("quorum", 1),
-        approvers=tuple(rule.get("approvers", ())),
+        stages=parse_stages(rule),
         expires_in=expires_in,
         on_expiry=None if expires_in is None else rule.get("on_expiry", "reject"),
         escalate_to=rule.get("escalate_to"),

@@ -6,15 +6,20 @@ would be worse than none.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import combinations
 from typing import Any, Final
 
 from approvals.policy.conditions import condition_faults
 from approvals.policy.judging import DEFAULT
-from config.globs import glob_fault, overlap
+from approvals.policy.people import (
+    MAX_QUORUM,
+    MAX_STAGES,
+    Fault,
+    approver_faults,
+    without_common_approvers,
+)
+from config.globs import glob_fault
 from config.jsontext import pointer, value_faults
 
-Fault = tuple[str, str]
 Check = Callable[[Any], Iterator[Fault]]
 
 MAX_RULES: Final = 500
@@ -22,19 +27,17 @@ MAX_SCORERS: Final = 100
 MAX_ITEMS: Final = 100
 MAX_TEXT: Final = 500
 MAX_NAME: Final = 100
-MAX_QUORUM: Final = 20
 MAX_SECONDS: Final = 366 * 86_400
-MAX_COMPARISONS: Final = 1_000_000
 
 _HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})", re.ASCII)
 _COST: Final = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
 _TRIGGERS: Final = ("action", "risk", "confidence", "milestone")
 _VERDICTS: Final = ("allow", "approve", "deny")
-_LATER: Final = ("stages",)
 _OF_TRIGGER: Final = {"risk": "at_least", "confidence": "below", "milestone": "milestones"}
 _OF_ASKING: Final = (
     "quorum",
     "approvers",
+    "stages",
     "expires_in",
     "on_expiry",
     "escalate_to",
@@ -109,7 +112,7 @@ def _rules(rules: Any, groups: Mapping[str, Collection[str]] | None) -> Iterator
         yield from _below(iter(found), index)
         if not found:
             sound.append((index, rule))
-    yield from _without_common_approvers(sound)
+    yield from without_common_approvers(sound)
 
 
 def _rule(
@@ -128,8 +131,10 @@ def _rule(
     for member, check in _CHECKS.items():
         if member in rule:
             yield from _below(check(rule[member]), member)
+        if "stages" in rule and member in _OF_STAGE and member in rule:
+            yield pointer(member), f"Each of the stages says its {member}."
     yield from _expiry(rule)
-    yield from _approvers(rule, groups)
+    yield from approver_faults(rule, groups)
 
 
 def _own_member(trigger: Any) -> str | None:
@@ -140,9 +145,7 @@ def _members_of_rule(rule: dict[str, Any], own: str | None) -> Iterator[Fault]:
     if own and own not in rule:
         yield pointer(own), f"A rule with the trigger {rule['trigger']} says {own}."
     for member in rule:
-        if member in _LATER:
-            yield pointer(member), f"{member} is not supported yet."
-        elif member in _OF_TRIGGER.values() and member != own:
+        if member in _OF_TRIGGER.values() and member != own:
             yield pointer(member), f"{member} belongs to another trigger."
         elif member in _OF_ASKING and rule.get("then") != "approve":
             yield pointer(member), f"{member} belongs to a rule that asks (then: approve)."
@@ -208,6 +211,14 @@ def _quorum(value: Any) -> Iterator[Fault]:
         yield "", f"A quorum is a whole number from 1 to {MAX_QUORUM}."
 
 
+def _stages(value: Any) -> Iterator[Fault]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_STAGES:
+        yield "", f"A list of 1 to {MAX_STAGES} stages stands here."
+        return
+    for index, stage in enumerate(value):
+        yield from _below(_object(stage, _OF_STAGE), index)
+
+
 def _seconds(value: Any) -> Iterator[Fault]:
     if not _whole(value, 1, MAX_SECONDS):
         yield "", f"A whole number of seconds from 1 to {MAX_SECONDS} stands here."
@@ -220,6 +231,10 @@ def _on_expiry(value: Any) -> Iterator[Fault]:
         yield "", "on_expiry is one of reject, cancel, escalate."
 
 
+_OF_STAGE: Final[Mapping[str, Check]] = {
+    "approvers": lambda names: _list(names, _short_text, "groups"),
+    "quorum": _quorum,
+}
 _CHECKS: Final[Mapping[str, Check]] = {
     "tools": lambda globs: _list(globs, _glob, "globs"),
     "condition": _condition,
@@ -227,8 +242,8 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "at_least": _score,
     "below": _bound,
     "milestones": lambda names: _list(names, _short_text, "milestones"),
-    "quorum": _quorum,
-    "approvers": lambda names: _list(names, _short_text, "groups"),
+    **_OF_STAGE,
+    "stages": _stages,
     "expires_in": _seconds,
     "on_expiry": _on_expiry,
     "escalate_to": _short_text,
@@ -246,60 +261,6 @@ def _expiry(rule: dict[str, Any]) -> Iterator[Fault]:
     warned, given = rule.get("warn_before"), rule.get("expires_in")
     if isinstance(warned, int) and not (isinstance(given, int) and warned < given):
         yield "/warn_before", "People are warned some time before expires_in is over."
-
-
-def _approvers(
-    rule: dict[str, Any], groups: Mapping[str, Collection[str]] | None
-) -> Iterator[Fault]:
-    if groups is None:
-        return
-    approvers = rule.get("approvers")
-    if isinstance(approvers, list):
-        places = [pointer("approvers", index) for index in range(len(approvers))]
-        yield from _groups_of("/approvers", places, approvers, rule, groups)
-    if isinstance(rule.get("escalate_to"), str):
-        yield from _groups_of("/escalate_to", ["/escalate_to"], [rule["escalate_to"]], rule, groups)
-
-
-def _groups_of(
-    place: str,
-    places: list[str],
-    names: list[Any],
-    rule: dict[str, Any],
-    groups: Mapping[str, Collection[str]],
-) -> Iterator[Fault]:
-    """Each group exists, and together they hold as many people as the quorum needs."""
-    unknown = [index for index, name in enumerate(names) if _is_unknown(name, groups)]
-    yield from ((places[index], "There is no such group.") for index in unknown)
-    people = {person for name in names if not _is_unknown(name, groups) for person in groups[name]}
-    needed = rule.get("quorum", 1)
-    if not unknown and _whole(needed, 1, MAX_QUORUM) and len(people) < needed:
-        yield place, f"These groups hold {len(people)} people, the quorum is {needed}."
-
-
-def _is_unknown(name: Any, groups: Mapping[str, Collection[str]]) -> bool:
-    return not isinstance(name, str) or name not in groups
-
-
-def _without_common_approvers(rules: list[tuple[int, dict[str, Any]]]) -> Iterator[Fault]:
-    """Two rules that can match one call and name no common group let nobody decide."""
-    narrow = [(index, rule) for index, rule in rules if rule.get("approvers")]
-    if sum(len(_globs(rule)) for _, rule in narrow) ** 2 > MAX_COMPARISONS:
-        yield "", "The rules with approvers name too many tools."
-        return
-    for (_, one), (index, other) in combinations(narrow, 2):
-        if set(one["approvers"]).isdisjoint(other["approvers"]) and _can_meet(one, other):
-            detail = f"No group here is one of {one['name']}, which can match the same call."
-            yield pointer(index, "approvers"), detail
-
-
-def _globs(rule: dict[str, Any]) -> list[str]:
-    globs: list[str] = rule.get("tools", ["*"])
-    return globs
-
-
-def _can_meet(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return any(overlap(left, right) for left in _globs(one) for right in _globs(other))
 
 
 # What stands beside the rules

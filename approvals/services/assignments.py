@@ -28,7 +28,7 @@ def reassign_gate(
     """Put an open gate first into the inbox of ``to``, and out of the caller's; again is no change.
 
     Whoever else may decide it still may, and the caller too. Raises PeopleOnly, Forbidden,
-    NotAnApprover, OwnRequest, GateExpired, AlreadyDecided; InvalidBody for one who may not decide.
+    NotAnApprover, OwnRequest, NotYourStage, GateExpired, AlreadyDecided; InvalidBody for one who may not decide.
     """
     if not principal.is_person:
         raise PeopleOnly
@@ -42,7 +42,7 @@ def reassign_gate(
         own = rows.get(principal.id)
         is_operator = role_now(principal) in OPERATORS
         if not is_operator:
-            deciders.check(principal.id, gate.tool_id, work.run, gate.approvers)
+            deciders.check_gate(principal.id, gate, work.run)
         cases.check_is_open(gate, work.now)
         person = _recipient(work, gate, to)
         theirs = rows.get(person)
@@ -60,7 +60,7 @@ def reassign_gate(
 def _recipient(work: Work, gate: Gate, username: str) -> UUID:
     found: UUID | None = User.objects.filter(username=username).values_list("pk", flat=True).first()
     if found is not None:
-        refusals = deciders.refusals([found], gate.tool_id, work.run, gate.approvers)
+        refusals = deciders.gate_refusals([found], gate, work.run)
         if refusals[found] is None:
             return found
     raise InvalidBody.at("/to", "Nobody of this name may decide it.")

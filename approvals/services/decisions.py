@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from approvals import cases, deciders, hot, owed, selectors, transitions
+from approvals import cases, deciders, hot, owed, selectors, staging, transitions
 from approvals.cases import UNSET, BehindTime, Case, Wanted
 from approvals.errors import AlreadyDecided, AlreadyStarted, GatePreparing
 from approvals.models import OPEN_GATES, Decision, Gate, GateState, Verdict
@@ -74,8 +74,8 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
 ) -> Decided:
     """Decide a gate as a person; the same decision of the same person again is the first one.
 
-    Raises PeopleOnly, NotAnApprover, OwnRequest, GateExpired, AlreadyDecided, GatePreparing,
-    DigestMismatch, VersionMismatch, NotInBulk (with ``bulk`` only), ConfirmationRequired,
+    Raises PeopleOnly, NotAnApprover, OwnRequest, NotYourStage, GateExpired, AlreadyDecided,
+    GatePreparing, DigestMismatch, VersionMismatch, NotInBulk (with ``bulk`` only), ConfirmationRequired,
     InvalidBody, InvalidArguments, DeniedByPolicy, Damaged and CheckpointVersion, in this order.
     ``answer`` is kept, in the decision's transaction, as the answer of a request that named an
     idempotency key; ``held`` is what the gate holds, where that is known.
@@ -229,6 +229,7 @@ def _record(case: Case) -> Decision:
         value=value,
         reason=wanted.reason,
         policy_version=case.number,
+        stage=gate.stage,
         at=case.work.now,
     )
     case.work.note(
@@ -251,13 +252,14 @@ def _record(case: Case) -> Decision:
     return decision
 
 
-def _more(case: Case, value: bytes | None) -> dict[str, str | None]:
+def _more(case: Case, value: bytes | None) -> dict[str, Any]:
     """What the journal tells of a decision that is more than an approval of what was shown."""
     more = {
         "value": value.hex() if value is not None else None,
         "reason": case.work.imprint_of(case.wanted.reason),
         # Whatever of the gate the decision has changed: an edit, or what policy asks for now.
         "imprint": case.work.imprint(case.gate, transitions.IMPRINT) if case.judged else None,
+        **transitions.stage_of(case.gate),
     }
     return {name: said for name, said in more.items() if said is not None}
 
@@ -282,7 +284,7 @@ def _take_up(case: Case) -> bytes | None:
 
 def _approve(case: Case, decision: Decision) -> None:
     gate, work, step = case.gate, case.work, case.gate.step
-    if 1 + _votes_before(case) < gate.quorum:
+    if not _is_enough(case):
         if case.edited is not None:
             transitions.prepare_again(work, gate)
         return
@@ -300,6 +302,13 @@ def _approve(case: Case, decision: Decision) -> None:
         gate=gate.pk,
     )
     _resolve(case, decision, Resolution.RESUME)
+
+
+def _is_enough(case: Case) -> bool:
+    """Count the approvals with the one just given; of stages, the next is opened where it fits."""
+    if case.gate.stages:
+        return staging.count(case.work, case.gate)
+    return 1 + _votes_before(case) >= case.gate.quorum
 
 
 def _votes_before(case: Case) -> int:
@@ -359,8 +368,9 @@ def withdraw_decision(
 ) -> Gate:
     """Take one's own approval back before the step starts; taken back already, it changes nothing.
 
-    A gate that it had approved asks again, and holds the run again. Raises PeopleOnly, Forbidden
-    (another person's), AlreadyDecided (it does not count any more), AlreadyStarted.
+    A gate that it had approved asks again, and holds the run again; one with stages in the stage
+    that the approval was of, and those after it begin anew. Raises PeopleOnly, Forbidden (another
+    person's), AlreadyDecided (it does not count any more), AlreadyStarted.
     """
     if not principal.is_person:
         raise PeopleOnly
@@ -381,6 +391,8 @@ def withdraw_decision(
         work.note("gate.decision_withdrawn", gate=gate.pk, decision=decision.pk)
         if gate.state == GateState.APPROVED:
             gates.ask_again(work, gate)
+        if gate.stages:
+            staging.count(work, gate)
         work.finish()
     return gate
 

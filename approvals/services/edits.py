@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
 
-from approvals import cases
+from approvals import cases, routing
 from approvals.cases import BehindTime, Case, Wanted
 from approvals.errors import DigestMismatch, GateExpired
 from approvals.models import Gate, Verdict
+from approvals.policy.stages import Stage
 from approvals.services import gates, preview
 from approvals.snapshots import Asked, Taken
 from config.errors import InvalidBody, PeopleOnly
@@ -28,7 +30,7 @@ class EditShown:
     gate: Gate
     asked: Asked
     before: Asked
-    quorum: int
+    stages: Sequence[Stage]  # in which the edit is decided; one: by all together
     preview: Taken | None  # None: its tool offers none
 
 
@@ -55,7 +57,7 @@ def look_at_edit(principal: Principal, gate_id: UUID, *, digest: str, arguments:
         gate=case.gate,
         asked=case.asked,
         before=case.shown,
-        quorum=_quorum(case),
+        stages=_stages(case),
         preview=preview.preview_of(case.gate, case.asked),
     )
 
@@ -68,6 +70,7 @@ def _check(case: Case) -> None:
     cases.check_edit(case, case.edited)
 
 
-def _quorum(case: Case) -> int:
-    asked = case.judged.detail.get("quorum") if case.judged is not None else None
-    return max(case.gate.quorum, asked or 1)
+def _stages(case: Case) -> Sequence[Stage]:
+    if case.judged is None:
+        return case.gate.all_stages
+    return routing.asked_for(case.gate, case.judged)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from approvals import authorizer, judging, selectors, snapshots, transitions
+from approvals import authorizer, judging, selectors, snapshots, staging, transitions
 from approvals.models import OPEN_GATES, Gate, GateState, View
 from approvals.shown import GateShown
 from interrupts import content
@@ -71,8 +71,9 @@ def _view(shown: GateShown, user_id: UUID, now: datetime) -> View:
 def bring_up_to_date(gate_id: UUID) -> None:
     """Settle an open gate that tool, policy or agent have left behind: withdrawn, or asked anew.
 
-    A step that is denied now, by policy or with its agent, is denied; a call of an older version of its tool is asked about
-    anew, as a call of the version in force.
+    A step that is denied now, by policy or with its agent, is denied; a call of an older version of
+    its tool is asked about anew, as a call of the version in force. Of stages the one is opened that
+    lacks approvals by now.
     """
     run_id = Gate.objects.values_list("run_id", flat=True).get(pk=gate_id)
     with working(run_id, SYSTEM) as work:
@@ -80,6 +81,8 @@ def bring_up_to_date(gate_id: UUID) -> None:
         before = len(work.entries)
         if gate.state in OPEN_GATES:
             _bring_up_to_date(work, gate)
+        if gate.state in OPEN_GATES and gate.stages:
+            staging.count(work, gate)
         if len(work.entries) == before:
             work.state_unchanged()
 
@@ -106,6 +109,7 @@ def _bring_up_to_date(work: Work, gate: Gate) -> None:
             gate=gate.pk,
             policy_version=judged.policy_version,
             imprint=work.imprint(gate, transitions.IMPRINT),
+            **transitions.stage_of(gate),
         )
 
 

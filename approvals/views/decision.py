@@ -16,6 +16,7 @@ from approvals import records, selectors, snapshots, waiting
 from approvals.cases import UNSET
 from approvals.errors import ConfirmationRequired
 from approvals.models import OPEN_GATES, Ceremony, Gate, Verdict
+from approvals.policy.stages import needed
 from approvals.records import Beside
 from approvals.services import decisions, edits, gates
 from approvals.services.edits import EditShown
@@ -236,7 +237,8 @@ def edit_page(
         "arguments_json": json.dumps(arguments, ensure_ascii=False),
         "preview": edit.preview.shown if edit.preview else None,
         "preview_error": edit.preview.error if edit.preview else None,
-        "others": edit.quorum - 1,
+        "others": needed(edit.stages) - 1,
+        "stages": edit.stages if len(edit.stages) > 1 else (),
         "asks_password": _asks_password(visit, edit.gate.pk),
         "refusal": refusal,
         "sent": visit.request.POST if refusal is not None else {},

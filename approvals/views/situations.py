@@ -12,6 +12,7 @@ from approvals.errors import (
     GateExpired,
     GatePreparing,
     NotAnApprover,
+    NotYourStage,
     OwnRequest,
 )
 from approvals.models import Decision, GateState, Verdict
@@ -30,11 +31,13 @@ Kind = Literal[
     "stopped",
     "superseded",
     "not-yours",
+    "other-stage",
     "own-run",
     "changed",
 ]
 _BY_CODE: Final[dict[str, Kind]] = {
     NotAnApprover.code: "not-yours",
+    NotYourStage.code: "other-stage",
     OwnRequest.code: "own-run",
     GateExpired.code: "expired",
     GatePreparing.code: "preparing",
@@ -86,7 +89,7 @@ def _kind(shown: GateShown, beside: Beside, own: Decision | None, now: datetime)
     if gate.state == GateState.PREPARING:
         return "preparing"
     if beside.refusal is not None:
-        return "own-run" if beside.refusal == OwnRequest.code else "not-yours"
+        return _BY_CODE[beside.refusal]
     return "open" if own is None else "voted"
 
 

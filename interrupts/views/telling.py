@@ -269,11 +269,23 @@ def _retried(said: Said) -> Words:
 def _asked(said: Said) -> Words:
     quorum = int(said["quorum"] or 1)
     people = "one person" if quorum == 1 else f"{quorum} people"
+    in_stages = f" in {said['of']} stages" if said["of"] else ""
     return Words(
         icon="gate",
         css="safe",
         what="waits for a decision",
-        detail=f"By {people}, rule \u201c{said.text('rule')}\u201d.",
+        detail=f"By {people}{in_stages}, rule \u201c{said.text('rule')}\u201d.",
+        gate=said.text("gate"),
+    )
+
+
+def _stage_opened(said: Said) -> Words:
+    who = " or ".join(str(one) for one in said["approvers"] or ()) or "whoever may decide its tool"
+    return Words(
+        icon="gate",
+        css="safe",
+        what=f"stage {said['stage']} of {said['of']} is open",
+        detail=f"It waits for {who}.",
         gate=said.text("gate"),
     )
 
@@ -510,6 +522,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "gate.opened": _asked,
     "gate.previewed": _previewed,
     "gate.escalated": _gate("was not answered in time: others are asked", "clock"),
+    "gate.stage_opened": _stage_opened,
     "gate.updated": _gate("is judged anew by a newer policy"),
     "gate.decided": _decided,
     "gate.question_asked": _question,

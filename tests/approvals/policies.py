@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from approvals.policy import NOBODY, Subject, Verdict, compile_policy
 from approvals.policy.conditions import Condition, ConditionError, Facts
+from approvals.policy.stages import Stage
 
 RANK = {"allow": 0, "approve": 1, "deny": 2}
 NEVER = float("inf")
@@ -83,9 +84,13 @@ OF_TRIGGER = {
         "milestones": st.lists(MILESTONE, min_size=1, max_size=2, unique=True),
     },
 }
-OF_ASKING = {
+OF_STAGE = {
     "quorum": st.integers(1, 4),
     "approvers": st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2, unique=True),
+}
+STAGES = st.lists(st.fixed_dictionaries({}, optional=OF_STAGE), min_size=1, max_size=3)
+OF_ASKING = {
+    **OF_STAGE,
     "expires_in": st.sampled_from([60, 60, 60, 3600]),
 }
 
@@ -115,6 +120,9 @@ def rules_of(draw: Any, *thens: str, triggers: list[str] = TRIGGERS) -> Any:
     members = draw(st.fixed_dictionaries(OF_TRIGGER[trigger], optional=optional))
     if "expires_in" in members and (end := draw(st.sampled_from([None, "reject", "cancel"]))):
         members["on_expiry"] = end
+    if then == "approve" and draw(st.sampled_from([False, False, True])):
+        members = {name: members[name] for name in members if name not in OF_STAGE}
+        members["stages"] = draw(STAGES)
     return {"trigger": trigger, "then": then, **members}
 
 
@@ -163,15 +171,22 @@ def is_as_strict(one: Verdict, other: Verdict) -> bool:
 
     Deny is above approve, approve above allow. Of two that ask, the stricter has no smaller quorum,
     ends no later (at the same time: cancels the run rather than rejects the step), and lets no
-    person decide whom the other does not. Two of which each is stricter in something have no order.
+    person decide whom the other does not: in each stage of the other, and it may have more. Two of
+    which each is stricter in something have no order.
     """
     if one.verdict != other.verdict or one.verdict != "approve":
         return RANK[one.verdict] >= RANK[other.verdict]
-    return (
-        one.quorum >= other.quorum
-        and _end(one) <= _end(other)
-        and _is_within(one.approvers, other.approvers)
+    if len(stages_of(one)) < len(stages_of(other)) or _end(one) > _end(other):
+        return False
+    return all(
+        strict.quorum >= loose.quorum and _is_within(strict.approvers, loose.approvers)
+        for strict, loose in zip(stages_of(one), stages_of(other), strict=False)
     )
+
+
+def stages_of(verdict: Verdict) -> tuple[Stage, ...]:
+    """The stages in which a verdict asks; one where it asks all together."""
+    return verdict.stages or (Stage(verdict.approvers, verdict.quorum),)
 
 
 def _end(verdict: Verdict) -> tuple[float, bool]:

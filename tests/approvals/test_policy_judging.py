@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from approvals.policy import NOBODY, Subject, Verdict, compile_policy, validate_policy
+from approvals.policy.stages import Stage, can_be_filled
 
 
 def call(tool: str = "payments.refund", effect: str = "reversible", **others: Any) -> Subject:
@@ -218,6 +219,41 @@ def test_approvers_are_the_groups_that_every_rule_names() -> None:
     ]
     assert judge(rules).approvers == ("leads",)
     assert judge(rules[2:]).approvers == ()
+
+
+def test_stages_of_several_rules_are_joined_place_by_place() -> None:
+    two = [{"approvers": ["finance", "board"]}, {"approvers": ["leads"], "quorum": 2}]
+    rules = [
+        rule("a", stages=two),
+        rule("b", approvers=["finance"], quorum=2),
+        rule("c", stages=[{}, {"approvers": ["leads", "board"]}, {"quorum": 3}]),
+    ]
+    verdict = judge(rules)
+    assert verdict.stages == (
+        Stage(("finance",), 2),
+        Stage(("leads",), 2),
+        Stage((), 3),
+    )
+    assert (verdict.quorum, verdict.approvers, verdict.rule) == (7, (), "c")
+    alone = judge([rule("a", stages=two[:1])])
+    assert (alone.stages, alone.approvers, alone.quorum) == ((), ("board", "finance"), 1)
+
+
+@pytest.mark.parametrize(
+    ("places", "can"),
+    [
+        ([(1, ["bob"]), (1, ["bob"])], False),
+        ([(1, ["bob", "carol"]), (1, ["bob"])], True),
+        ([(1, ["bob", "carol"]), (2, ["bob", "carol"])], False),
+        ([(2, ["ann", "bob", "carol"]), (1, ["ann"]), (1, ["bob", "dan"])], True),
+        ([(0, []), (1, ["bob"])], True),
+        ([(1, [])], False),
+        ([(20, range(1000))] * 10, True),
+    ],
+)
+def test_enough_people_for_each_stage_are_found_where_there_are(places: Any, *, can: bool) -> None:
+    assert can_be_filled(places) is can
+    assert can_be_filled(places[::-1]) is can
 
 
 def test_rules_without_a_common_group_let_nobody_decide() -> None:

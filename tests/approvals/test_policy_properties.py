@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from approvals.policy import DEFAULT, NOBODY, Subject, Verdict, compile_policy, validate_policy
+from approvals.policy.stages import Stage
 from config.globs import matches
 from tests.approvals.policies import (
     ANY_RULE,
@@ -21,6 +23,7 @@ from tests.approvals.policies import (
     answer,
     is_as_strict,
     rules_of,
+    stages_of,
     verdict_of,
 )
 
@@ -54,6 +57,11 @@ def without_words(verdict: Verdict) -> Verdict:
         (asked(approvers=("a",)), asked()),
         (asked(approvers=("a",)), asked(approvers=("a", "b"))),
         (asked(approvers=(NOBODY,)), asked(approvers=("a",))),
+        (asked(quorum=2, stages=(Stage((), 1), Stage((), 1))), asked()),
+        (
+            asked(quorum=3, stages=(Stage(("a",), 1), Stage((), 2))),
+            asked(quorum=2, stages=(Stage((), 1), Stage((), 1))),
+        ),
     ],
 )
 def test_what_is_asked_for_has_an_order(strict: Verdict, loose: Verdict) -> None:
@@ -118,7 +126,10 @@ def test_a_policy_says_the_strictest_of_what_its_rules_say_alone(
     strictest = max(RANK[verdict.verdict] for verdict in matched)
     decided = [verdict for verdict in matched if RANK[verdict.verdict] == strictest]
     assert RANK[together.verdict] == strictest
-    assert together.quorum == max(verdict.quorum for verdict in decided)
+    places = zip_longest(*map(stages_of, decided))
+    largest = [max(one.quorum for one in place if one) for place in places]
+    assert [one.quorum for one in stages_of(together)] == largest
+    assert together.quorum == sum(largest)
     expiries = [verdict.expires_in for verdict in decided if verdict.expires_in]
     assert together.expires_in == min(expiries, default=None)
     assert all(is_as_strict(together, verdict) for verdict in decided)
@@ -241,6 +252,7 @@ def _asked_for(verdict: Verdict, rules: list[Any]) -> set[str]:
         "two ends at one time": len(set(soonest)) > 1,
         "approvers": bool(verdict.approvers) and verdict.approvers != (NOBODY,),
         "nobody": verdict.approvers == (NOBODY,),
+        "stages": bool(verdict.stages),
     }
     return {f"several ask: {name}" for name, is_so in seen.items() if several and is_so}
 
@@ -248,7 +260,7 @@ def _asked_for(verdict: Verdict, rules: list[Any]) -> set[str]:
 CASES = {
     *("allow", "approve", "deny", "allow by default", "approve by default"),
     *("action", "risk", "confidence", "milestone", "globs overlap"),
-    *(f"several ask: {what}" for what in ("quorum", "expiry", "approvers", "nobody")),
+    *(f"several ask: {what}" for what in ("quorum", "expiry", "approvers", "nobody", "stages")),
     "several ask: two ends at one time",
     *(
         f"{then} where the condition says {says}"

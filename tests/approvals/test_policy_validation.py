@@ -12,7 +12,7 @@ from approvals.policy import validate_policy
 
 GROUPS = {"finance": ["bob", "carol"], "leads": ["alice"], "empty": []}
 
-# The policy of the contract's tenant file, but for what is not supported yet.
+# The policy of the contract's tenant file.
 DOCUMENT = """
 allowed_hosts: ["127.0.0.1:9000", "[::1]:80", "tools.internal.:8443"]
 rules:
@@ -21,6 +21,8 @@ rules:
   - {name: big-refunds, trigger: action, tools: ["payments.refund"],
      condition: "decimal(arguments.amount) > decimal('100')", then: approve, quorum: 2,
      expires_in: 3600, on_expiry: reject, approvers: [finance]}
+  - {name: payouts, trigger: action, tools: ["payments.payout"], then: approve, cool_down: 60,
+     stages: [{approvers: [finance], quorum: 1}, {approvers: [leads]}]}
   - {name: risky, trigger: risk, at_least: 0.7, then: approve}
   - {name: unsure, trigger: confidence, below: 0.5, then: approve}
   - {name: before-deploy, trigger: milestone, milestones: ["deploy"], then: deny}
@@ -161,6 +163,15 @@ def test_what_is_not_declared_or_of_the_wrong_kind_is_refused_with_its_place(
         ({"quroum": 2}, "/quroum"),
         ({"tool": "a"}, "/tool"),
         ({"stages": []}, "/stages"),
+        ({"stages": {}}, "/stages"),
+        ({"stages": [{}] * 11}, "/stages"),
+        ({"stages": [{}, 7]}, "/stages/1"),
+        ({"stages": [{"approvers": []}, {}]}, "/stages/0/approvers"),
+        ({"stages": [{}, {"quorum": 0}]}, "/stages/1/quorum"),
+        ({"stages": [{}, {"expires_in": 60}]}, "/stages/1/expires_in"),
+        ({"stages": [{}, {}], "quorum": 2}, "/quorum"),
+        ({"stages": [{}, {}], "approvers": ["finance"]}, "/approvers"),
+        ({"then": "deny", "stages": [{}, {}]}, "/stages"),
         ({"escalate_to": "leads"}, "/on_expiry"),
         ({"expires_in": 60, "escalate_to": "leads"}, "/on_expiry"),
         ({"expires_in": 60, "on_expiry": "cancel", "escalate_to": "leads"}, "/on_expiry"),
@@ -177,13 +188,6 @@ def test_a_rule_that_could_mean_something_else_is_refused_with_its_place(
     members: dict[str, Any], place: str
 ) -> None:
     assert [found for found, _ in faults_of(rule(**members))] == ["/rules/0" + place]
-
-
-@pytest.mark.parametrize("member", ["stages"])
-def test_what_is_not_built_yet_is_refused_and_not_ignored(member: str) -> None:
-    assert faults_of(rule(**{member: 1})) == [
-        (f"/rules/0/{member}", f"{member} is not supported yet.")
-    ]
 
 
 @pytest.mark.parametrize("missing", ["name", "trigger", "then"])
@@ -272,6 +276,36 @@ def test_rules_that_can_match_one_call_share_an_approving_group(
     assert [place for place, _ in faults_of(*rules)] == ["/rules/1/approvers"] * can_meet
     rules[1]["approvers"] = ["leads", "finance"]
     assert faults_of(*rules) == []
+
+
+def test_the_stages_of_a_rule_have_enough_different_people() -> None:
+    finance, leads = {"approvers": ["finance"]}, {"approvers": ["leads"]}
+    twice = {"approvers": ["finance"], "quorum": 2}
+    both = {"approvers": ["finance", "leads"], "quorum": 2}
+    escalates = {"expires_in": 60, "on_expiry": "escalate", "escalate_to": "leads"}
+    for stages, more, places in [
+        ([finance, leads], {}, []),
+        ([finance, finance], {}, []),
+        ([finance, both], {}, []),
+        ([finance, twice], {}, ["/stages"]),
+        ([twice, both], {}, ["/stages"]),
+        ([{"approvers": ["board"]}, leads], {}, ["/stages/0/approvers/0"]),
+        ([leads, {**leads, "quorum": 2}], {}, ["/stages/1/approvers"]),
+        ([{}, leads], escalates, []),
+        ([finance, twice, leads], escalates, ["/escalate_to", "/stages"]),
+    ]:
+        found = faults_of(rule(stages=stages, **more), groups=GROUPS)
+        assert [place for place, _ in found] == [f"/rules/0{place}" for place in places]
+
+
+def test_rules_with_stages_that_can_meet_share_a_group_in_each_place() -> None:
+    one = rule(name="a", stages=[{"approvers": ["finance"]}, {"approvers": ["leads"]}])
+    assert faults_of(one, rule(name="b", approvers=["finance"])) == []
+    assert faults_of(one, rule(name="b", stages=[{}, {"approvers": ["leads"]}])) == []
+    apart = rule(name="b", stages=[{"approvers": ["finance"]}, {"approvers": ["finance"]}])
+    assert [place for place, _ in faults_of(one, apart)] == ["/rules/1/stages/1/approvers"]
+    found = faults_of(one, rule(name="b", approvers=["leads"]))
+    assert [place for place, _ in found] == ["/rules/1/approvers"]
 
 
 # Size

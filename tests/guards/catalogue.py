@@ -550,6 +550,26 @@ GUARDS: tuple[Guard, ...] = (
         patch("interrupts.content.seal", lambda _: lambda _tenant, body: (body, "")),
         (f"{ENGINE}/test_sensitive.py::test_arguments_and_results_are_sealed_at_rest",),
     ),
+    Guard(
+        "the open stage",
+        "nobody decides in the place of the stage that is open",
+        patch("approvals.deciders.check_gate", nothing),
+        (
+            "tests/approvals/test_stages.py::test_only_the_people_of_the_open_stage_may_say_anything[long]",
+        ),
+    ),
+    Guard(
+        "approvals of stages that stand",
+        "1: what was approved in a stage by one who lost the right does not run",
+        both(
+            patch("approvals.authorizer._given", always(value=True)),
+            patch("approvals.stages.behind", always(value=set())),
+        ),
+        (
+            "tests/approvals/test_stages.py::test_what_was_approved_by_who_lost_the_right_does_not_run[alice-group]",
+            "tests/approvals/test_stages.py::test_who_lost_the_right_in_an_earlier_stage_is_found_at_the_next_decision",
+        ),
+    ),
     # What a run goes on from.
     Guard(
         "checkpoint version",

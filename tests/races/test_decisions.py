@@ -11,7 +11,13 @@ import pytest
 from django.db import connection, connections, transaction
 
 from approvals import hot
-from approvals.errors import AlreadyDecided, AlreadyStarted, DigestMismatch, NotAnApprover
+from approvals.errors import (
+    AlreadyDecided,
+    AlreadyStarted,
+    DigestMismatch,
+    NotAnApprover,
+    NotYourStage,
+)
 from approvals.models import Decision, Gate
 from approvals.services.bulk import Chosen, approve_together
 from approvals.services.decisions import withdraw_decision
@@ -140,6 +146,77 @@ def test_two_votes_at_once_make_the_quorum_once(house, way):
     assert fresh(gate).state == "approved"
     assert house.kinds(gate.run_id).count("step.authorized") == 1
     assert house.work(gate.run_id) == 1
+
+
+@pytest.fixture
+def staged(house) -> House:
+    """Alice and bob are of the first stage, carol and olga of the second."""
+    for who in ("bob", "olga"):
+        house.grant(who, "*")
+    house.group("finance", "alice", "bob")
+    house.group("leads", "carol", "olga")
+    return house
+
+
+def stages(first: int, second: int) -> dict[str, Any]:
+    asked = {"finance": first, "leads": second}
+    listed = [{"approvers": [name], "quorum": quorum} for name, quorum in asked.items()]
+    return {
+        "name": "staged",
+        "trigger": "action",
+        "tools": ["*"],
+        "then": "approve",
+        "stages": listed,
+    }
+
+
+def votes_at_once(house: House, gate: Gate, *who: str) -> Counter[str]:
+    return kinds(
+        at_once(house, *[lambda one=one: house.decided(one, gate, "approve") for one in who])
+    )
+
+
+def test_two_votes_at_once_complete_a_stage_once(staged, way):
+    staged.policy(stages(2, 2))
+    gate = staged.ask()
+
+    assert votes_at_once(staged, gate, "alice", "bob") == {"decided": 2}
+    assert fresh(gate).stage == 2
+    assert staged.kinds(gate.run_id).count("gate.stage_opened") == 1
+    assert votes_at_once(staged, gate, "carol", "olga") == {"decided": 2}
+    assert fresh(gate).state == "approved"
+    assert staged.kinds(gate.run_id).count("step.authorized") == 1
+    assert staged.work(gate.run_id) == 1
+
+
+def test_of_two_votes_at_once_where_one_completes_the_stage_the_other_is_refused(staged, way):
+    staged.policy(stages(1, 1))
+    gate = staged.ask()
+
+    assert votes_at_once(staged, gate, "alice", "bob") == {"decided": 1, "NotYourStage": 1}
+    assert staged.kinds(gate.run_id).count("gate.stage_opened") == 1
+    assert Decision.objects.filter(gate=gate).count() == 1
+
+
+def test_a_first_stage_taken_back_while_the_last_is_decided_lets_nothing_run(staged, way):
+    staged.policy(stages(1, 1))
+    for _ in range(3):
+        gate = staged.ask()
+        first = staged.decided("alice", gate, "approve").decision
+
+        gave = at_once(
+            staged,
+            lambda gate=gate, first=first: withdraw_decision(
+                staged.people["alice"], gate.pk, first.pk
+            ),
+            lambda gate=gate: staged.decided("carol", gate, "approve"),
+        )
+
+        assert not isinstance(gave[0], BaseException)
+        assert isinstance(gave[1], NotYourStage) or gave[1].decision.verdict == "approve"
+        assert (fresh(gate).state, fresh(gate).stage) == ("pending", 1)
+        assert not Decision.objects.filter(gate=gate, counts=True).exists()
+        assert staged.work(gate.run_id) == 0
 
 
 def test_of_two_edits_at_once_one_is_of_what_is_shown_no_more(house, way):

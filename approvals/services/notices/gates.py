@@ -30,6 +30,11 @@ _NOBODY: Final = (
     " has left. Give somebody the authority, or cancel the run. As an admin you decide nothing"
     " by that alone."
 )
+_TOO_FEW: Final = (
+    "Too few people may decide this: a person approves in one stage only, and for one of its stages"
+    " not enough are left. Give somebody the authority, or cancel the run. As an admin you decide"
+    " nothing by that alone."
+)
 _ENDED: Final = {
     Verdict.REJECT: ("Rejected", "rejected it"),
     Verdict.REQUEST_CHANGES: ("Sent back", "asked for changes"),
@@ -51,7 +56,10 @@ def handed(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
 
 def undecidable(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     found = _gates(named).filter(state__in=sorted(OPEN_GATES), undecidable_at__isnull=False)
-    return [_waiting(gate, "Nobody may decide: ", _NOBODY) for gate in found]
+    return [
+        _waiting(gate, "Nobody may decide: ", _TOO_FEW if gate.stages else _NOBODY)
+        for gate in found
+    ]
 
 
 def expired(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
@@ -89,7 +97,7 @@ def _waiting(gate: Gate, start: str, said: str) -> Told:
     headline = plain(gate.headline)
     due = f", due {when(gate.expires_at)}" if gate.expires_at else ""
     line = f"{risk_of(gate)}{due}: {headline}"
-    facts = [*facts_of(gate), f"Undo: {undo_of(gate)}", _why(gate)]
+    facts = [*facts_of(gate), f"Undo: {undo_of(gate)}", _why(gate), *_stage(gate)]
     if gate.expires_at:
         then = _EXPIRIES.get(gate.on_expiry or "reject", "")
         facts.append(f"No answer by {when(gate.expires_at)}: {then}")
@@ -170,6 +178,10 @@ def facts_of(gate: Gate) -> list[str]:
 
 def _why(gate: Gate) -> str:
     return f"Asked because: rule \u201c{plain(gate.rule)}\u201d"
+
+
+def _stage(gate: Gate) -> list[str]:
+    return [f"Stage: {gate.stage} of {len(gate.stages)}"] if gate.stages else []
 
 
 def name_of(user: User) -> str:

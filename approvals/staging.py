@@ -1,0 +1,57 @@
+"""Gates with stages on a locked run: approvals that stand are counted, and the next stage opened.
+
+The one that is open is the first that lacks approvals, so no approval of a later one stands: where
+one before it loses one, the later ones end, and their people are asked again in their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from approvals import deciders, stages, transitions
+from approvals.models import Decision, Gate, Verdict
+from approvals.stages import Vote
+from interrupts.work import Work
+
+
+def count(work: Work, gate: Gate) -> bool:
+    """End the approvals that stand no more, and open the stage that is next; True: all are done.
+
+    Again changes nothing. Whoever is asked by it is told.
+    """
+    votes = _end_what_does_not_stand(work, gate)
+    number = stages.open_stage(gate.all_stages, votes)
+    if number is None:
+        return True
+    later = [one.user for one in votes if one.stage > number]
+    if later:
+        transitions.discount(work, gate, later)
+    if number != gate.stage:
+        _open(work, gate, number)
+    transitions.check_decidable(work, gate)
+    return False
+
+
+def _end_what_does_not_stand(work: Work, gate: Gate) -> Sequence[Vote]:
+    votes = stages.standing([gate]).get(gate.pk, [])
+    counting = Decision.objects.filter(gate=gate, counts=True, verdict=Verdict.APPROVE)
+    lost = set(counting.values_list("user_id", flat=True)) - {one.user for one in votes}
+    if lost:
+        transitions.discount(work, gate, lost)
+    return votes
+
+
+def _open(work: Work, gate: Gate, number: int) -> None:
+    gate.stage = number
+    gate.approvers = list(gate.all_stages[number - 1].approvers)
+    gate.save(update_fields=["stage", "approvers"])
+    work.note(
+        "gate.stage_opened",
+        gate=gate.pk,
+        step=gate.step_id,
+        stage=number,
+        of=len(gate.stages),
+        approvers=gate.approvers,
+        imprint=work.imprint(gate, transitions.IMPRINT),
+    )
+    deciders.reassign([gate.pk], work.now)
