@@ -9,6 +9,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from approvals import authority, deciders, judging, owed, routing, selectors, transitions
+from approvals.calls import call_of
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
 from interrupts import catalogue
 from interrupts.authorizer import Judgement
@@ -51,7 +52,7 @@ class PolicyAuthorizer:
             return now
         if held is not None:
             return asked_anew(now, NEWER_VERSION)
-        if now.verdict == "allow" or _approved_enough(work, step, now):
+        if now.verdict == "allow" or _approved_enough(work, step, now, arguments):
             return None
         return now
 
@@ -155,13 +156,13 @@ def asked_anew(now: Judgement, why: str) -> Judgement:
     return dataclasses.replace(now, verdict="approve", detail={"triggers": [trigger]})
 
 
-def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
+def _approved_enough(work: Work, step: Step, now: Judgement, arguments: bytes) -> bool:
     """Say whether the approvals given still make up what policy asks for, by people who may."""
     gate = Gate.objects.get(pk=str(step.authorized_gate))
     votes = [one for one in Decision.objects.filter(gate=gate) if selectors.is_vote(one)]
     approvers = routing.approvers(gate, now) or gate.approvers
-    refusals = deciders.refusals([one.user_id for one in votes], step.tool_id, work.run, approvers)
-    lost = [user for user, refusal in refusals.items() if refusal is not None]
+    call = call_of(step, work.run, arguments)
+    lost = deciders.lost(votes, step.tool_id, work.run, approvers, call)
     if lost:
         transitions.discount(work, gate, lost)
     return len(votes) - len(lost) >= max(gate.quorum, now.detail.get("quorum") or 1)

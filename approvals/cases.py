@@ -15,6 +15,7 @@ from uuid import UUID
 
 from approvals import deciders, judging, routing, transitions
 from approvals.authorizer import current_version
+from approvals.calls import call_of
 from approvals.errors import (
     AlreadyDecided,
     ConfirmationRequired,
@@ -78,6 +79,7 @@ class Case:
     unfilled: list[str]  # where the edit holds a mask with nothing behind it
     number: int  # of the policy in force
     judged: Judgement | None = None  # where policy has changed, or the arguments have
+    acting_for: UUID | None = None  # whose authority it is by, where not the person's own
 
     @property
     def approvers(self) -> list[str]:
@@ -164,12 +166,19 @@ def _same_value(case: Case, one: Decision) -> bool:
 
 
 def check_authority(case: Case) -> None:
-    """Raise NotAnApprover or OwnRequest, by what policy in force asks of an open gate."""
+    """Raise NotAnApprover, OwnRequest or BeyondAuthority, by what policy asks now of an open gate."""
     gate, work = case.gate, case.work
     if gate.state in OPEN_GATES and gate.policy_version != case.number:
         version = catalogue.version(current_tenant_id(), gate.tool_version_id)
         case.judged = judging.judge(work, gate.step, version, case.body)
-    deciders.check(case.principal.id, gate.tool_id, work.run, case.approvers)
+    case.acting_for = _check_person(case, case.body)
+
+
+def _check_person(case: Case, body: bytes) -> UUID | None:
+    """Return by whose authority a call with these arguments is decided; None: the person's own."""
+    gate, run = case.gate, case.work.run
+    call = call_of(gate, run, body)
+    return deciders.check(case.principal.id, gate.tool_id, run, case.approvers, call)
 
 
 def check_state(case: Case) -> None:
@@ -283,7 +292,7 @@ def _check_hold(case: Case) -> None:
 def check_edit(case: Case, edited: bytes) -> None:
     """Hold edited arguments to the tool's schema, to policy, and to whom policy asks about them.
 
-    Raises InvalidArguments, DeniedByPolicy, NotAnApprover, OwnRequest.
+    Raises InvalidArguments, DeniedByPolicy, NotAnApprover, OwnRequest, BeyondAuthority.
     """
     gate = case.gate
     if case.unfilled:
@@ -296,7 +305,7 @@ def check_edit(case: Case, edited: bytes) -> None:
     case.judged = judging.judge(case.work, gate.step, version, edited)
     if case.judged.verdict == "deny":
         raise DeniedByPolicy(case.judged.reason)
-    deciders.check(case.principal.id, gate.tool_id, case.work.run, case.approvers)
+    case.acting_for = _check_person(case, edited)
 
 
 def check_freshness(case: Case) -> None:

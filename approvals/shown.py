@@ -33,6 +33,7 @@ class GateShown:
     may_decide: bool
     similar: Similar
     questions: Sequence[Question] = ()
+    acting_for: str | None = None  # whose authority it would be by, where not the viewer's own
 
     @property
     def version(self) -> ToolVersion:

@@ -188,6 +188,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "tenant": row.tenant_id,
         "gate": str(row.gate_id),
         "by": f"user:{row.user_id}" if row.delegation is None else f"delegation:{row.delegation}",
+        "acting_for": str(row.acting_for_id) if row.acting_for_id else None,
         "verdict": row.verdict,
         "digest": row.digest,
         "approves": row.approves,
@@ -202,6 +203,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
     expected: dict[str, Any] = {
         "value": None,
         "reason": None,
+        "acting_for": None,
         **said.data,
         "tenant": current_tenant_id(),
         "by": said.by,

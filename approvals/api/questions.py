@@ -42,6 +42,7 @@ class QuestionsView(TenantView):
             "people-only": 403,
             "not-an-approver": 403,
             "own-request": 403,
+            "beyond-authority": 403,
             **_OF_A_GATE,
             "gate-preparing": 409,
             "too-many-questions": 409,

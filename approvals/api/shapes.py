@@ -45,6 +45,10 @@ DECISION: Final = component(
         "properties": {
             "id": ID,
             "by": {**TEXT, "description": _FOR_PEOPLE},
+            "acting_for": {
+                **TEXT_OR_NONE,
+                "description": f"For whom they stood in: it was by that one's authority. {_FOR_PEOPLE}",
+            },
             "verdict": one_of(*Verdict),
             "digest": DIGEST,
             "edits": or_none(FREE),
@@ -166,6 +170,11 @@ GATE: Final = component(
         **_GATE,
         "properties": {
             **_GATE["properties"],
+            "acting_for": {
+                **TEXT_OR_NONE,
+                "description": "For whom the caller would decide, by that one's authority; null:"
+                f" for themself, or not at all. {_FOR_PEOPLE}",
+            },
             "similar": {
                 **shown(approved=INTEGER, rejected=INTEGER, edited=INTEGER),
                 "description": _FOR_PEOPLE,

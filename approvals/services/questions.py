@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from approvals import cases, deciders, owed
+from approvals.calls import call_of
 from approvals.errors import (
     AlreadyAnswered,
     GatePreparing,
@@ -40,14 +41,16 @@ def ask_agent(
     """Ask the agent about a pending gate, as somebody who may decide it; it wakes a waiting agent.
 
     The same person's same question, while it has no answer, is the first one. Raises PeopleOnly,
-    NotAnApprover, OwnRequest, GateExpired, AlreadyDecided, GatePreparing, TooManyQuestions.
+    NotAnApprover, OwnRequest, BeyondAuthority, GateExpired, AlreadyDecided, GatePreparing,
+    TooManyQuestions.
     """
     if not principal.is_person:
         raise PeopleOnly
     _check_text(text, MAX_QUESTION)
     with working(_run_of(gate_id), principal.actor) as work:
         gate = Gate.objects.get(pk=gate_id)
-        deciders.check(principal.id, gate.tool_id, work.run, gate.approvers)
+        call = call_of(gate, work.run)
+        deciders.check(principal.id, gate.tool_id, work.run, gate.approvers, call)
         cases.check_is_open(gate, work.now)
         asked = list(Question.objects.filter(gate=gate_id).select_related("by"))
         for one in asked:
