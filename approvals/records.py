@@ -103,7 +103,11 @@ def handovers(gate: Gate) -> list[Handover]:
 def _similar(gate: Gate) -> list[Gate]:
     """Return the latest settled gates of this tool, with what was decided of them."""
     past = Gate.objects.filter(tool=gate.tool_id, state__in=sorted(FINAL_GATES))
-    related = past.exclude(pk=gate.pk).select_related("step").prefetch_related("decisions__user")
+    related = (
+        past.exclude(pk=gate.pk)
+        .select_related("step")
+        .prefetch_related("decisions__user", "decisions__acting_for")
+    )
     large = ("why", "what_could_go_wrong", "preview", "step__proposal")
     return list(related.defer(*large).order_by("-id")[:MOST_SIMILAR])
 

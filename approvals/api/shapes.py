@@ -183,6 +183,17 @@ GATE: Final = component(
         },
     },
 )
+SUBSTITUTION: Final = component(
+    "Substitution",
+    shown(
+        id=ID,
+        person=TEXT,
+        substitute=TEXT,
+        starts_at=INSTANT,
+        ends_at=INSTANT,
+        ended_at={**INSTANT_OR_NONE, "description": "When somebody ended it before its time."},
+    ),
+)
 _REFUSED: Final = shown(code=TEXT, title=TEXT, detail=TEXT)
 _TOLD: Final[Schema] = shown(gate=ID, status=one_of("approved", "counted", "refused"))
 BULK: Final = component(

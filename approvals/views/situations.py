@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from approvals.authority import Refusal
 from approvals.errors import (
     AlreadyDecided,
     DigestMismatch,
@@ -31,6 +33,7 @@ Kind = Literal[
     "superseded",
     "not-yours",
     "own-run",
+    "beyond",
     "changed",
 ]
 _BY_CODE: Final[dict[str, Kind]] = {
@@ -39,6 +42,12 @@ _BY_CODE: Final[dict[str, Kind]] = {
     GateExpired.code: "expired",
     GatePreparing.code: "preparing",
     DigestMismatch.code: "changed",
+}
+# One's authority as it is now; what an edit alone is beyond keeps nobody from the rest.
+_BY_REFUSAL: Final[Mapping[Refusal, Kind]] = {
+    "not-an-approver": "not-yours",
+    "own-request": "own-run",
+    "beyond-authority": "beyond",
 }
 _BY_STATE: Final[dict[str, Kind]] = {
     GateState.EXPIRED: "expired",
@@ -86,7 +95,7 @@ def _kind(shown: GateShown, beside: Beside, own: Decision | None, now: datetime)
     if gate.state == GateState.PREPARING:
         return "preparing"
     if beside.refusal is not None:
-        return "own-run" if beside.refusal == OwnRequest.code else "not-yours"
+        return _BY_REFUSAL[beside.refusal]
     return "open" if own is None else "voted"
 
 
