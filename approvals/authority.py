@@ -1,25 +1,34 @@
-"""The one authority function: who may decide gates of a tool, for a run.
+"""The one authority function: who may decide gates of a tool, for a run, about a call.
 
 Authority is guardian's object permission ``decide_tool`` on the tool or on the tenant, held by a
 live member who does more than look; never by the person for whom the run is made, nor by the owner
 of its agent. Being superuser gives nothing, and neither does a permission given for all objects.
+Each limit of such a permission must hold of the call. A substitute has what the person has for
+whom they stand in, while they do, and nothing of what that person has as a substitute.
 The SQL reads guardian's tables directly, so that it holds for one person or for many in the one
-statement that is made under a lock.
+statement that is made under a lock; it returns the limits, which are conditions in CEL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
 from uuid import UUID
 
 from django.db import connection
 
-from approvals.errors import NotAnApprover, OwnRequest
+from approvals.errors import BeyondAuthority, NotAnApprover, OwnRequest
+from approvals.policy.conditions import Facts
+from approvals.policy.limits import exceeded
 from tenants.scope import current_tenant_id
 
 PERMISSION = "decide_tool"
-Refusal = Literal["not-an-approver", "own-request", "not-your-stage"]
+Refusal = Literal["not-an-approver", "own-request", "beyond-authority", "not-your-stage"]
+# Who decides, and whose authority it is by: the same person, or one they stand in for.
+Capacity = tuple[UUID, UUID]
+# What limits may ask about the call, read when first needed; None where its arguments are erased.
+Call = Callable[[], Facts | None]
 
 
 class RunFor(Protocol):
@@ -29,53 +38,130 @@ class RunFor(Protocol):
     requested_by_id: UUID | None
 
 
-def refusal_sql(*, user: str, tool: str, agent: str, requester: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why somebody may not decide; ``limits`` are those that the call is beyond."""
+
+    code: Refusal
+    limits: tuple[str, ...] = ()
+
+
+def refusal_sql(
+    *, user: str, tool: str, agent: str, requester: str, holder: str | None = None
+) -> str:
     """Return the SQL expression of why ``user`` may not decide: a code, or NULL where they may.
 
+    That is by the authority of ``holder``, their own where it is not given, and but for its limits.
     The arguments are SQL expressions. Row-level security keeps it inside the session's tenant.
     """
-    permitted = f"permission.codename = '{PERMISSION}' AND given.user_id = {user}"
+    people = (user,) if holder is None else (user, holder)
+    members = " AND ".join(map(_is_member, people))
+    own = " OR ".join(_is_own(person, agent, requester) for person in people)
+    stands_in = (
+        "" if holder is None else f"NOT ({user} = {holder} OR {_stands_in(user, holder)}) OR"
+    )
     return f"""CASE
-        WHEN NOT EXISTS (
-            SELECT FROM tenants_membership member JOIN tenants_user person
-                ON person.id = member.user_id AND person.is_active
-            WHERE member.user_id = {user} AND member.active AND member.role <> 'viewer'
-        ) OR NOT (
-            EXISTS (
-                SELECT FROM approvals_toolpermission given
-                JOIN auth_permission permission ON permission.id = given.permission_id
-                WHERE {permitted} AND given.content_object_id = {tool}
-            ) OR EXISTS (
-                SELECT FROM approvals_tenantpermission given
-                JOIN auth_permission permission ON permission.id = given.permission_id
-                WHERE {permitted}
-            )
+        WHEN {stands_in} NOT ({members}) OR NOT (
+            EXISTS ({_given("tool", holder or user, tool)})
+            OR EXISTS ({_given("tenant", holder or user, tool)})
         ) THEN '{NotAnApprover.code}'
-        WHEN {user} = {requester} OR EXISTS (
-            SELECT FROM tenants_agent machine
-            WHERE machine.id = {agent} AND machine.owner_id = {user}
-        ) THEN '{OwnRequest.code}'
-    END"""  # noqa: S608 - column names of ours
+        WHEN {own} THEN '{OwnRequest.code}'
+    END"""
 
 
-_REFUSALS = f"""SELECT asked.id, {
-    refusal_sql(user="asked.id", tool="%(tool)s", agent="%(agent)s", requester="%(requester)s")
-} FROM unnest(%(users)s::uuid[]) AS asked(id)"""  # noqa: S608
+def limits_sql(*, holder: str, tool: str) -> str:
+    """Return the SQL expression of the limits of ``holder``'s authority: a text[], each once."""
+    of_tool, of_tenant = (_given(kind, holder, tool, "limits") for kind in ("tool", "tenant"))
+    return f"""ARRAY(SELECT DISTINCT each.limit_text
+        FROM ({of_tool} UNION ALL {of_tenant}) one, unnest(one.limits) each(limit_text)
+        ORDER BY each.limit_text)"""  # noqa: S608 - column names of ours
 
 
-def refusals(users: Iterable[UUID], tool_id: UUID, run: RunFor) -> dict[UUID, Refusal | None]:
-    """Return for each person why they may not decide the tool's gates in ``run``; None: they may.
+def capacities_sql(users: str) -> str:
+    """Return the SQL of the capacities of ``users``, a uuid[]: their own, and whom they stand in for."""
+    return f"""SELECT one.id, one.id AS holder FROM unnest({users}) one(id)
+        UNION SELECT stands.substitute_id, stands.person_id FROM approvals_substitution stands
+        WHERE stands.substitute_id = ANY({users}) AND {_IN_FORCE}"""  # noqa: S608 - column names of ours
 
-    One statement; under a lock what it says stays true till the commit as far as the authority
-    version does.
+
+_IN_FORCE: Final = (
+    "stands.ended_at IS NULL AND stands.starts_at <= clock_timestamp()"
+    " AND stands.ends_at > clock_timestamp()"
+)
+
+
+def _stands_in(user: str, holder: str) -> str:
+    return f"""EXISTS (SELECT FROM approvals_substitution stands
+        WHERE stands.substitute_id = {user} AND stands.person_id = {holder} AND {_IN_FORCE})"""
+
+
+def _is_member(person: str) -> str:
+    return f"""EXISTS (
+        SELECT FROM tenants_membership member JOIN tenants_user person
+            ON person.id = member.user_id AND person.is_active
+        WHERE member.user_id = {person} AND member.active AND member.role <> 'viewer')"""
+
+
+def _is_own(person: str, agent: str, requester: str) -> str:
+    return f"""{person} = {requester} OR EXISTS (
+        SELECT FROM tenants_agent machine
+        WHERE machine.id = {agent} AND machine.owner_id = {person})"""
+
+
+def _given(kind: Literal["tool", "tenant"], holder: str, tool: str, what: str = "") -> str:
+    of_tool = f" AND given.content_object_id = {tool}" if kind == "tool" else ""
+    return f"""SELECT {what and f"given.{what}"} FROM approvals_{kind}permission given
+        JOIN auth_permission permission ON permission.id = given.permission_id
+        WHERE permission.codename = '{PERMISSION}' AND given.user_id = {holder}{of_tool}"""  # noqa: S608
+
+
+_ASKED: Final = {"tool": "%(tool)s", "agent": "%(agent)s", "requester": "%(requester)s"}
+_REFUSALS: Final = f"""SELECT asked.id, asked.holder, {
+    refusal_sql(user="asked.id", holder="asked.holder", **_ASKED)
+}, {limits_sql(holder="asked.holder", tool="%(tool)s")}
+FROM ({capacities_sql("%(users)s::uuid[]")}) AS asked"""  # noqa: S608
+
+
+def refusals(
+    users: Iterable[UUID], tool_id: UUID, run: RunFor, call: Call | None = None
+) -> dict[Capacity, Refused | None]:
+    """Return for each person, and each they stand in for, why they may not decide; None: they may.
+
+    It is about the call; about none, nobody with a limit may. One statement; under a lock what it
+    says stays true till the commit as far as the authority version does, and as substitutions run.
     """
     with connection.cursor() as cursor:
         cursor.execute(_REFUSALS, {"users": list(users), **_parameters(tool_id, run)})
-        return dict(cursor.fetchall())
+        found = cursor.fetchall()
+    return {
+        (user, holder): Refused(code) if code else beyond(limits, call)
+        for user, holder, code, limits in found
+    }
+
+
+def beyond(limits: Iterable[str], call: Call | None) -> Refused | None:
+    """Return the refusal of a call that one of the limits does not allow."""
+    if not limits:
+        return None
+    unmet = exceeded(limits, None if call is None else call())
+    return Refused("beyond-authority", unmet) if unmet else None
+
+
+def problem(refused: Refused) -> NotAnApprover | OwnRequest | BeyondAuthority:
+    """Return what a person is told of it."""
+    if refused.code == BeyondAuthority.code:
+        return BeyondAuthority.of(refused.limits)
+    return _PROBLEMS[refused.code]()
+
+
+_PROBLEMS: Final[Mapping[str, type[NotAnApprover | OwnRequest]]] = {
+    NotAnApprover.code: NotAnApprover,
+    OwnRequest.code: OwnRequest,
+}
 
 
 def may_decide_any(user_id: UUID, tool_ids: Iterable[UUID], run: RunFor) -> bool:
-    """Return whether the person may decide gates of one of the tools in ``run``."""
+    """Return whether the person may decide gates of one of the tools in ``run``, within limits."""
     one = refusal_sql(user="%(user)s", tool="tool.id", agent="%(agent)s", requester="%(requester)s")
     with connection.cursor() as cursor:
         cursor.execute(

@@ -18,6 +18,8 @@ from approvals import (
     staging,
     transitions,
 )
+from approvals.authority import Call
+from approvals.calls import call_of
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
 from approvals.policy.stages import Stage
 from interrupts import catalogue
@@ -61,7 +63,7 @@ class PolicyAuthorizer:
             return now
         if held is not None:
             return asked_anew(now, NEWER_VERSION)
-        if now.verdict == "allow" or _approved_enough(work, step, now):
+        if now.verdict == "allow" or _approved_enough(work, step, now, arguments):
             return None
         return now
 
@@ -167,7 +169,7 @@ def asked_anew(now: Judgement, why: str) -> Judgement:
     return dataclasses.replace(now, verdict="approve", detail={"triggers": [trigger]})
 
 
-def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
+def _approved_enough(work: Work, step: Step, now: Judgement, arguments: bytes) -> bool:
     """Say whether the approvals given still make up what policy asks for, by people who may."""
     gate = Gate.objects.get(pk=str(step.authorized_gate))
     votes = [one for one in Decision.objects.filter(gate=gate) if selectors.is_vote(one)]
@@ -175,14 +177,16 @@ def _approved_enough(work: Work, step: Step, now: Judgement) -> bool:
     if len(stages) == 1:
         approvers = tuple(routing.approvers(gate, now) or gate.approvers)
         stages = [Stage(approvers, stages[0].quorum)]
-    return all(_given(work, gate, votes, at, one) for at, one in enumerate(stages, 1))
+    call = call_of(step, work.run, arguments)
+    return all(_given(work, gate, votes, at, one, call) for at, one in enumerate(stages, 1))
 
 
-def _given(work: Work, gate: Gate, votes: list[Decision], number: int, stage: Stage) -> bool:
+def _given(
+    work: Work, gate: Gate, votes: list[Decision], number: int, stage: Stage, call: Call
+) -> bool:
     """Say whether one stage has what it takes; approvals of who may not decide it now end."""
-    said = [one.user_id for one in votes if (one.stage or 1) == number]
-    refusals = deciders.refusals(said, gate.tool_id, work.run, stage.approvers)
-    lost = [user for user, refusal in refusals.items() if refusal is not None]
+    said = [one for one in votes if (one.stage or 1) == number]
+    lost = deciders.lost(said, gate.tool_id, work.run, stage.approvers, call)
     if lost:
         transitions.discount(work, gate, lost)
     return len(said) - len(lost) >= stage.quorum

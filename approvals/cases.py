@@ -8,6 +8,7 @@ or a change elsewhere has made of the gate is `BehindTime`: it is brought up to 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from approvals import deciders, judging, routing, stages, transitions
 from approvals.authorizer import current_version
+from approvals.calls import call_of
 from approvals.errors import (
     AlreadyDecided,
     ConfirmationRequired,
@@ -79,6 +81,7 @@ class Case:
     unfilled: list[str]  # where the edit holds a mask with nothing behind it
     number: int  # of the policy in force
     judged: Judgement | None = None  # where policy has changed, or the arguments have
+    acting_for: UUID | None = None  # whose authority it is by, where not the person's own
 
     @property
     def approvers(self) -> list[str]:
@@ -165,7 +168,7 @@ def _same_value(case: Case, one: Decision) -> bool:
 
 
 def check_authority(case: Case) -> None:
-    """Raise NotAnApprover or OwnRequest, by what policy in force asks of an open gate.
+    """Raise NotAnApprover, OwnRequest or BeyondAuthority, by what policy asks now of an open gate.
 
     Of one with stages NotYourStage too, or BehindTime where its row is not as they stand now.
     """
@@ -174,25 +177,33 @@ def check_authority(case: Case) -> None:
         version = catalogue.version(current_tenant_id(), gate.tool_version_id)
         case.judged = judging.judge(work, gate.step, version, case.body)
     if routing.has_stages(gate, case.judged):
-        _check_stage(case)
+        case.acting_for = _check_stage(case)
     else:
-        deciders.check(case.principal.id, gate.tool_id, work.run, case.approvers)
+        case.acting_for = _check_person(case, case.body, case.approvers)
 
 
-def _check_stage(case: Case) -> None:
+def _check_person(case: Case, body: bytes, approvers: Sequence[str]) -> UUID | None:
+    """Return by whose authority a call with these arguments is decided; None: the person's own."""
+    gate, run = case.gate, case.work.run
+    call = call_of(gate, run, body)
+    return deciders.check(case.principal.id, gate.tool_id, run, approvers, call)
+
+
+def _check_stage(case: Case) -> UUID | None:
     gate, run, user = case.gate, case.work.run, case.principal.id
-    deciders.check(user, gate.tool_id, run, ())
+    acting_for = _check_person(case, case.body, ())
     decides = gate.state in OPEN_GATES and not _is_over(gate, case.work.now)
     if decides and case.judged is not None and case.judged.verdict == "approve":
         raise BehindTime("change", gate)
     if decides and stages.behind([gate]):
         raise BehindTime("stage", gate)
     try:
-        deciders.check_gate(user, gate, run)
+        return deciders.check_gate(user, gate, run, call_of(gate, run, case.body))
     except NotYourStage:
         # What is final, or over by now, is told as that to whoever was asked at all.
         if decides:
             raise
+        return acting_for
 
 
 def check_state(case: Case) -> None:
@@ -306,7 +317,7 @@ def _check_hold(case: Case) -> None:
 def check_edit(case: Case, edited: bytes) -> None:
     """Hold edited arguments to the tool's schema, to policy, and to whom policy asks about them.
 
-    Raises InvalidArguments, DeniedByPolicy, NotAnApprover, OwnRequest.
+    Raises InvalidArguments, DeniedByPolicy, NotAnApprover, OwnRequest, BeyondAuthority.
     """
     gate = case.gate
     if case.unfilled:
@@ -320,8 +331,8 @@ def check_edit(case: Case, edited: bytes) -> None:
     if case.judged.verdict == "deny":
         raise DeniedByPolicy(case.judged.reason)
     # In stages others decide it from the first on, whoever has changed it.
-    if not routing.has_stages(gate, case.judged):
-        deciders.check(case.principal.id, gate.tool_id, case.work.run, case.approvers)
+    staged = routing.has_stages(gate, case.judged)
+    case.acting_for = _check_person(case, edited, () if staged else case.approvers)
 
 
 def check_freshness(case: Case) -> None:

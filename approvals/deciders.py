@@ -1,8 +1,8 @@
 """Who may decide a gate, for many people and gates at once: authority, narrowed by its approvers.
 
 The authority function (approvals/authority.py) says who may at all; a rule's approvers are groups
-of which a person must be one, and never widen it. Of a gate with stages they are those of the one
-that is open, and whoever approved in one before it is not asked again.
+of which whoever holds the authority must be one, and never widen it. Of a gate with stages they are
+those of the one that is open, and whoever approved in one before it is not asked again.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, OuterRef
 
 from approvals import authority, stages
-from approvals.authority import Refusal, RunFor
-from approvals.errors import NotAnApprover, NotYourStage, OwnRequest
+from approvals.authority import Call, Capacity, Refused, RunFor
+from approvals.calls import within
+from approvals.errors import NotYourStage
 from approvals.models import Assignment, Decision, Gate, Verdict
-from config.errors import Problem
 from tenants.models import GroupMember, Membership, OutboxMessage, Role
 from tenants.queue import tell_soon
 
@@ -28,79 +28,153 @@ from tenants.queue import tell_soon
 ASKED: Final = "notice.asked"
 REMINDER: Final = "notice.reminder"
 UNDECIDABLE: Final = "notice.undecidable"
-_PROBLEMS: Final[Mapping[Refusal, type[Problem]]] = {
-    "not-an-approver": NotAnApprover,
-    "own-request": OwnRequest,
-    "not-your-stage": NotYourStage,
-}
-# Row-level security keeps each table inside the session's tenant.
-_ENTITLED: Final = f"""
-    FROM approvals_gate gate
-    JOIN interrupts_run run ON run.id = gate.run_id
-    CROSS JOIN tenants_membership who
-    WHERE gate.id = ANY(%(gates)s) AND who.active
-        AND (cardinality(gate.approvers) = 0 OR EXISTS (
-            SELECT FROM tenants_groupmember belongs
-            JOIN tenants_group named ON named.id = belongs.group_id
-            WHERE belongs.membership_id = who.id AND named.name = ANY(gate.approvers)))
-        AND (gate.stage IS NULL OR NOT EXISTS (
-            SELECT FROM approvals_decision vote
-            WHERE vote.gate_id = gate.id AND vote.user_id = who.user_id AND vote.counts
-                AND vote.verdict = '{Verdict.APPROVE}' AND coalesce(vote.stage, 1) < gate.stage))
-        AND {
-    authority.refusal_sql(
-        user="who.user_id",
+NOT_AN_APPROVER: Final = Refused("not-an-approver")
+NOT_YOUR_STAGE: Final = Refused("not-your-stage")
+
+
+def _entitled(capacities: str, holder: str | None) -> str:
+    """Return the SQL of gates and of who may decide them, but for the limits of their authority.
+
+    Row-level security keeps each table inside the session's tenant.
+    """
+    whose = holder or "who.id"
+    refusal = authority.refusal_sql(
+        user="who.id",
+        holder=holder,
         tool="gate.tool_id",
         agent="run.agent_id",
         requester="run.requested_by_id",
     )
-} IS NULL"""  # noqa: S608 - names of ours
+    return f"""
+    SELECT gate.id AS gate, who.id AS person, {whose} AS holder,
+        {authority.limits_sql(holder=whose, tool="gate.tool_id")} AS limits
+    FROM approvals_gate gate
+    JOIN interrupts_run run ON run.id = gate.run_id
+    CROSS JOIN ({capacities}) who
+    WHERE gate.id = ANY(%(gates)s)
+        AND (cardinality(gate.approvers) = 0 OR EXISTS (
+            SELECT FROM tenants_membership member
+            JOIN tenants_groupmember belongs ON belongs.membership_id = member.id
+            JOIN tenants_group named ON named.id = belongs.group_id
+            WHERE member.user_id = {whose} AND member.active
+                AND named.name = ANY(gate.approvers)))
+        AND (gate.stage IS NULL OR NOT EXISTS (
+            SELECT FROM approvals_decision vote
+            WHERE vote.gate_id = gate.id AND vote.counts AND vote.verdict = '{Verdict.APPROVE}'
+                AND coalesce(vote.stage, 1) < gate.stage
+                AND (vote.user_id IN (who.id, {whose}) OR vote.acting_for_id IN (who.id, {whose}))))
+        AND {refusal} IS NULL"""  # noqa: S608 - names of ours
 
 
 def refusals(
-    users: Sequence[UUID], tool_id: UUID, run: RunFor, approvers: Sequence[str]
-) -> dict[UUID, Refusal | None]:
-    """Return for each person why they may not decide; None: they may."""
-    found = authority.refusals(users, tool_id, run)
+    users: Sequence[UUID],
+    tool_id: UUID,
+    run: RunFor,
+    approvers: Sequence[str],
+    call: Call | None,
+) -> dict[Capacity, Refused | None]:
+    """Return for each person, and each they stand in for, why they may not decide; None: they may."""
+    found = authority.refusals(users, tool_id, run, call)
     if approvers:
-        inside = _members(users, approvers)
-        for user, refusal in found.items():
-            if refusal is None and user not in inside:
-                found[user] = "not-an-approver"
+        inside = _members({holder for _, holder in found}, approvers)
+        for capacity, refused in found.items():
+            if (refused is None or refused.limits) and capacity[1] not in inside:
+                found[capacity] = NOT_AN_APPROVER
     return found
 
 
-def check(user: UUID, tool_id: UUID, run: RunFor, approvers: Sequence[str]) -> None:
-    """Raise NotAnApprover or OwnRequest where the person may not decide."""
-    if refusal := refusals([user], tool_id, run, approvers)[user]:
-        raise _PROBLEMS[refusal]
+def standing(
+    user: UUID, tool_id: UUID, run: RunFor, approvers: Sequence[str], call: Call | None
+) -> tuple[UUID | None, Refused | None]:
+    """Return for whom the person would decide (None: for themself), and why they may not.
+
+    Their own authority comes first. Where they may by none, what is told is what comes closest.
+    """
+    return _standing(user, refusals([user], tool_id, run, approvers, call))
 
 
-def gate_refusals(users: Sequence[UUID], gate: Gate, run: RunFor) -> dict[UUID, Refusal | None]:
-    """Return for each person why they may not decide the gate now; None: they may.
+def _standing(
+    user: UUID, found: dict[Capacity, Refused | None]
+) -> tuple[UUID | None, Refused | None]:
+    own = found.pop((user, user))
+    others = sorted(found.items())
+    if own is None:
+        return None, None
+    for (_, holder), refused in others:
+        if refused is None:
+            return holder, None
+    told = [own, *(refused for _, refused in others if refused is not None)]
+    return None, next((one for one in told if one != NOT_AN_APPROVER), NOT_AN_APPROVER)
+
+
+def check(
+    user: UUID, tool_id: UUID, run: RunFor, approvers: Sequence[str], call: Call | None
+) -> UUID | None:
+    """Return for whom the person decides; None: for themself.
+
+    Raises NotAnApprover, OwnRequest or BeyondAuthority where they may not.
+    """
+    acting_for, refused = standing(user, tool_id, run, approvers, call)
+    if refused is not None:
+        raise authority.problem(refused)
+    return acting_for
+
+
+def lost(
+    votes: Sequence[Decision],
+    tool_id: UUID,
+    run: RunFor,
+    approvers: Sequence[str],
+    call: Call | None,
+) -> list[UUID]:
+    """Return whose votes count no more: they may not decide any longer as they did."""
+    found = refusals([one.user_id for one in votes], tool_id, run, approvers, call)
+    return [
+        one.user_id
+        for one in votes
+        if found.get((one.user_id, one.holder_id), NOT_AN_APPROVER) is not None
+    ]
+
+
+def gate_refusals(
+    users: Sequence[UUID], gate: Gate, run: RunFor, call: Call
+) -> dict[Capacity, Refused | None]:
+    """Return for each person, and each they stand in for, why they may not decide the gate now.
 
     Whoever is of another stage than the open one, or approved in one before it, is told that.
     """
     if not gate.stages:
-        return refusals(users, gate.tool_id, run, gate.approvers)
-    found = authority.refusals(users, gate.tool_id, run)
+        return refusals(users, gate.tool_id, run, gate.approvers, call)
+    found = authority.refusals(users, gate.tool_id, run, call)
     may = entitled([gate.pk], users).get(gate.pk, set())
-    left = [user for user, refusal in found.items() if refusal is None and user not in may]
+    left = [one for one, refused in found.items() if refused is None and one not in may]
     if left:
-        concerned = _of_a_stage(left, gate)
+        concerned = _of_a_stage({person for one in left for person in one}, gate)
         found |= {
-            user: "not-your-stage" if user in concerned else "not-an-approver" for user in left
+            one: NOT_AN_APPROVER if concerned.isdisjoint(one) else NOT_YOUR_STAGE for one in left
         }
     return found
 
 
-def check_gate(user: UUID, gate: Gate, run: RunFor) -> None:
-    """Raise NotAnApprover, OwnRequest, or NotYourStage, which says which stage is open."""
-    refusal = gate_refusals([user], gate, run)[user]
-    if refusal == "not-your-stage":
+def gate_standing(
+    user: UUID, gate: Gate, run: RunFor, call: Call
+) -> tuple[UUID | None, Refused | None]:
+    """Return for whom the person would decide the gate now, and why they may not (see `standing`)."""
+    return _standing(user, gate_refusals([user], gate, run, call))
+
+
+def check_gate(user: UUID, gate: Gate, run: RunFor, call: Call) -> UUID | None:
+    """Return for whom the person decides the gate; None: for themself.
+
+    Raises NotAnApprover, OwnRequest, BeyondAuthority, or NotYourStage, which says which stage is
+    open.
+    """
+    acting_for, refused = gate_standing(user, gate, run, call)
+    if refused == NOT_YOUR_STAGE:
         raise NotYourStage(stage_words(gate))
-    if refusal:
-        raise _PROBLEMS[refusal]
+    if refused is not None:
+        raise authority.problem(refused)
+    return acting_for
 
 
 def stage_words(gate: Gate) -> str:
@@ -112,44 +186,53 @@ def stage_words(gate: Gate) -> str:
     )
 
 
-def _of_a_stage(users: Sequence[UUID], gate: Gate) -> set[UUID]:
+def _of_a_stage(people: set[UUID], gate: Gate) -> set[UUID]:
     """Return which of these people are asked in a stage of the gate, or approved in one."""
     named = [stage.approvers for stage in gate.all_stages]
     if not all(named):
-        return set(users)
-    approved = Decision.objects.filter(
-        gate=gate, user__in=users, counts=True, verdict=Verdict.APPROVE
-    )
-    voted = set(approved.values_list("user_id", flat=True))
-    return voted | _members(users, sorted({name for names in named for name in names}))
+        return people
+    approved = Decision.objects.filter(gate=gate, counts=True, verdict=Verdict.APPROVE)
+    voted = {person for one in approved for person in one.people}
+    return (voted & people) | _members(people, sorted({name for names in named for name in names}))
 
 
-def _members(users: Sequence[UUID], groups: Sequence[str]) -> set[UUID]:
+def _members(users: Iterable[UUID], groups: Sequence[str]) -> set[UUID]:
     found = GroupMember.objects.filter(
-        group__name__in=groups, membership__user__in=users, membership__active=True
+        group__name__in=groups, membership__user__in=list(users), membership__active=True
     )
     return set(found.values_list("membership__user_id", flat=True))
 
 
-def entitled(gates: Sequence[UUID], among: Iterable[UUID]) -> Mapping[UUID, set[UUID]]:
-    """Return by gate which of these people may decide it now, in one statement."""
-    found: dict[UUID, set[UUID]] = defaultdict(set)
+_AMONG: Final = _entitled(authority.capacities_sql("%(among)s::uuid[]"), "who.holder")
+
+
+def entitled(gates: Sequence[UUID], among: Iterable[UUID]) -> Mapping[UUID, set[Capacity]]:
+    """Return by gate in which capacities these people may decide it now, in one statement.
+
+    Where somebody's authority has limits, the calls are read for them too.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT gate.id, who.user_id {_ENTITLED} AND who.user_id = ANY(%(among)s)",
-            {"gates": list(gates), "among": list(among)},
-        )
-        for gate, user in cursor.fetchall():
-            found[gate].add(user)
+        cursor.execute(_AMONG, {"gates": list(gates), "among": list(among)})
+        rows = cursor.fetchall()
+    found: dict[UUID, set[Capacity]] = defaultdict(set)
+    for gate, user, holder in within(rows):
+        found[gate].add((user, holder))
     return found
 
 
+_MEMBERS: Final = "SELECT m.user_id AS id FROM tenants_membership m WHERE m.active"
+# Whoever has limits comes back, unless they are named as within them.
 _ASSIGN: Final = f"""
-    WITH added AS (
+    WITH may AS MATERIALIZED ({_entitled(_MEMBERS, None)}),
+    added AS (
         INSERT INTO approvals_assignment (id, tenant_id, gate_id, user_id, assigned_at)
-        SELECT gen_random_uuid(), gate.tenant_id, gate.id, who.user_id, %(now)s
-        {_ENTITLED} ON CONFLICT DO NOTHING RETURNING tenant_id, gate_id, user_id
-    )
+        SELECT gen_random_uuid(), gate.tenant_id, may.gate, may.person, %(now)s
+        FROM may JOIN approvals_gate gate ON gate.id = may.gate
+        WHERE may.limits = '{{}}' OR (may.gate, may.person) IN (
+            SELECT * FROM unnest(%(of)s::uuid[], %(within)s::uuid[]))
+        ON CONFLICT DO NOTHING RETURNING tenant_id, gate_id, user_id
+    ),
+    owed AS (
     INSERT INTO tenants_outboxmessage
         (id, tenant_id, kind, payload, about, recipient, due_at, attempts, error)
     SELECT gen_random_uuid(), added.tenant_id, told.kind, '{{}}', added.gate_id, added.user_id,
@@ -168,7 +251,10 @@ _ASSIGN: Final = f"""
             coalesce(wants.reminders, true))
     ) told (kind, due_at, is_wanted)
     WHERE told.is_wanted AND told.due_at IS NOT NULL
-    ON CONFLICT DO NOTHING"""  # noqa: S608 - names of ours
+    ON CONFLICT DO NOTHING RETURNING 1
+    )
+    SELECT NULL, NULL, NULL, '{{}}' FROM owed
+    UNION ALL SELECT gate, person, holder, limits FROM may WHERE limits <> '{{}}'"""  # noqa: S608 - names of ours
 
 
 def assign(gates: Sequence[UUID], now: datetime) -> None:
@@ -177,11 +263,24 @@ def assign(gates: Sequence[UUID], now: datetime) -> None:
     What they are told by e-mail, now and when half of the time has passed, or as long before its
     end as policy says, is written with it.
     """
+    limited = _assign(gates, now, [])
+    if limited and (those := within(limited)):
+        _assign(gates, now, those)
+
+
+def _assign(
+    gates: Sequence[UUID], now: datetime, those: Sequence[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """Assign to whoever has no limits, or is within them; return who has (see `within`)."""
+    of = [gate for gate, *_ in those]
+    people = [person for _, person, _ in those]
     with connection.cursor() as cursor:
-        cursor.execute(_ASSIGN, {"gates": list(gates), "now": now})
-        tells = cursor.rowcount > 0
-    if tells:
+        cursor.execute(_ASSIGN, {"gates": list(gates), "now": now, "of": of, "within": people})
+        rows = cursor.fetchall()
+    limited = [row for row in rows if row[0] is not None]
+    if len(limited) < len(rows):
         tell_soon()
+    return limited
 
 
 def nobody_may(gate: Gate) -> bool:
@@ -206,7 +305,7 @@ def reassign(gates: Sequence[UUID], now: datetime) -> None:
     """Put open gates into the inboxes they belong in now, and take them out of all others."""
     assigned = list(Assignment.objects.filter(gate__in=gates))
     may = entitled(gates, {one.user_id for one in assigned})
-    stale = [one.pk for one in assigned if one.user_id not in may.get(one.gate_id, ())]
+    stale = [one.pk for one in assigned if (one.user_id, one.user_id) not in may[one.gate_id]]
     Assignment.objects.filter(pk__in=stale).delete()
     assign(gates, now)
     # What was handed to one who may not any more comes back to those who handed it on.

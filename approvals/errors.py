@@ -19,6 +19,24 @@ class OwnRequest(DomainError):
     code, status = "own-request", 403
 
 
+class BeyondAuthority(DomainError):
+    """This is more than this person may decide."""
+
+    code, status = "beyond-authority", 403
+    limits: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, limits: tuple[str, ...]) -> BeyondAuthority:
+        """Return the refusal of a call that these limits of the person's authority do not allow."""
+        told = " and ".join(limits)
+        made = cls(f"You may decide this only within your limit: {told}")
+        made.limits = limits
+        return made
+
+    def document(self) -> dict[str, Any]:
+        return {**super().document(), "limits": list(self.limits)}
+
+
 class GateExpired(DomainError):
     """The gate has expired."""
 

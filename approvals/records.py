@@ -9,9 +9,18 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from approvals import deciders
+from approvals import deciders, substitutes
 from approvals.authority import Refusal
-from approvals.models import FINAL_GATES, Assignment, Decision, Gate, Verdict, View
+from approvals.calls import call_of
+from approvals.models import (
+    FINAL_GATES,
+    Assignment,
+    Decision,
+    Gate,
+    Substitution,
+    Verdict,
+    View,
+)
 from interrupts.models import Attempt, Question, Receipt, Step, StepStatus
 from interrupts.selectors import bodies
 from interrupts.watching import people
@@ -26,7 +35,10 @@ class Beside:
     """What stands beside a gate on its page."""
 
     deciders: Sequence[User]  # who may decide it now, up to a bound
+    substitutes: Sequence[Substitution]  # of these
+    acting_for: User | None  # whose authority the viewer would decide by, where not their own
     refusal: Refusal | None  # why the viewer may not
+    limits: Sequence[str]  # of the viewer's authority, where the call is beyond them
     is_asked: bool  # whether it stands in the viewer's inbox
     similar: Sequence[Gate]  # how the latest of this tool ended
 
@@ -45,10 +57,14 @@ def beside(gate: Gate, viewer: UUID) -> Beside:
     assigned = Assignment.objects.filter(gate=gate).select_related("user")
     people = [one.user for one in assigned.order_by("user__username")[:MOST_NAMED]]
     entitled = deciders.entitled([gate.pk], {person.pk for person in people}).get(gate.pk, set())
-    refusals = deciders.gate_refusals([viewer], gate, gate.run)
+    may = [person for person in people if (person.pk, person.pk) in entitled]
+    acting_for, refused = deciders.gate_standing(viewer, gate, gate.run, call_of(gate, gate.run))
     return Beside(
-        deciders=[person for person in people if person.pk in entitled],
-        refusal=refusals[viewer],
+        deciders=may,
+        substitutes=substitutes.standing_in_for([person.pk for person in may]),
+        acting_for=substitutes.named(acting_for),
+        refusal=refused.code if refused is not None else None,
+        limits=refused.limits if refused is not None else (),
         is_asked=assigned.filter(user=viewer, passed_at=None).exists(),
         similar=_similar(gate),
     )
@@ -86,13 +102,18 @@ def handovers(gate: Gate) -> list[Handover]:
 def _similar(gate: Gate) -> list[Gate]:
     """Return the latest settled gates of this tool, with what was decided of them."""
     past = Gate.objects.filter(tool=gate.tool_id, state__in=sorted(FINAL_GATES))
-    related = past.exclude(pk=gate.pk).select_related("step").prefetch_related("decisions__user")
+    related = (
+        past.exclude(pk=gate.pk)
+        .select_related("step")
+        .prefetch_related("decisions__user", "decisions__acting_for")
+    )
     large = ("why", "what_could_go_wrong", "preview", "step__proposal")
     return list(related.defer(*large).order_by("-id")[:MOST_SIMILAR])
 
 
 def record(gate: Gate) -> Record:
-    decisions = Decision.objects.filter(gate=gate).select_related("user").order_by("id")
+    said = Decision.objects.filter(gate=gate).select_related("user", "acting_for")
+    decisions = said.order_by("id")
     attempts = Attempt.objects.filter(step=gate.step_id).order_by("id")
     receipts = Receipt.objects.filter(step=gate.step_id).order_by("id")
     asked = Question.objects.filter(gate=gate.pk).select_related("by").order_by("id")
@@ -101,7 +122,8 @@ def record(gate: Gate) -> Record:
 
 def seen(gate_id: UUID, decision_id: UUID) -> tuple[Decision, View | None]:
     """Return a decision and what its person was shown, where a page or the API showed it."""
-    decision = Decision.objects.select_related("user", "gate").get(pk=decision_id, gate=gate_id)
+    related = Decision.objects.select_related("user", "gate", "acting_for")
+    decision = related.get(pk=decision_id, gate=gate_id)
     shown = View.objects.filter(gate=gate_id, user=decision.user_id, digest=decision.digest)
     return decision, shown.first()
 

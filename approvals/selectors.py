@@ -10,7 +10,8 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 
-from approvals import deciders, stages
+from approvals import deciders, stages, substitutes
+from approvals.authority import Capacity
 from approvals.models import (
     OPEN_GATES,
     Decision,
@@ -22,6 +23,7 @@ from approvals.models import (
 from approvals.shown import LOOKED_BACK, GateShown, Similar
 from interrupts.models import Question, Run, Step
 from interrupts.selectors import bodies
+from tenants.models import User
 
 
 def gates(agent_id: UUID | None = None) -> QuerySet[Gate]:
@@ -35,9 +37,8 @@ def mine(user_id: UUID, *, settled: bool) -> QuerySet[Gate]:
     if settled:
         said = Decision.objects.filter(gate=OuterRef("pk"), user=user_id)
         return gates().filter(Exists(said))
-    return gates().filter(
-        assignments__user=user_id, assignments__passed_at=None, state__in=sorted(OPEN_GATES)
-    )
+    people = substitutes.stood_for(user_id)
+    return gates().filter(substitutes.waits_for(user_id, people), state__in=sorted(OPEN_GATES))
 
 
 def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
@@ -50,6 +51,7 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
     found = bodies(named)
     entitled = _entitled(rows, decisions, viewer)
     questions = _questions(rows)
+    names = _holders(entitled)
     similar = {} if viewer is None else _similar({gate.tool_id for gate in rows})
     votes = stages.standing(rows)
     return [
@@ -60,7 +62,8 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
             given=len(votes.get(gate.pk, ()))
             if gate.stages
             else _given(decisions.get(gate.pk, ()), entitled.get(gate.pk, ())),
-            may_decide=viewer is not None and viewer in entitled.get(gate.pk, ()),
+            may_decide=any(user == viewer for user, _ in entitled.get(gate.pk, ())),
+            acting_for=_acting_for(viewer, entitled.get(gate.pk, ()), names),
             similar=similar.get(gate.tool_id, Similar()),
             questions=questions.get(gate.pk, ()),
             votes=votes.get(gate.pk, ()),
@@ -69,8 +72,8 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
     ]
 
 
-def _given(decisions: Iterable[Decision], entitled: Collection[UUID]) -> int:
-    return sum(is_vote(one) and one.user_id in entitled for one in decisions)
+def _given(decisions: Iterable[Decision], entitled: Collection[Capacity]) -> int:
+    return sum(is_vote(one) and (one.user_id, one.holder_id) in entitled for one in decisions)
 
 
 def shown_gate(gate: Gate, viewer: UUID | None) -> GateShown:
@@ -84,7 +87,9 @@ def is_vote(decision: Decision) -> bool:
 
 def _decisions(rows: Sequence[Gate]) -> Mapping[UUID, list[Decision]]:
     grouped: dict[UUID, list[Decision]] = defaultdict(list)
-    found = Decision.objects.filter(gate__in=[gate.pk for gate in rows]).select_related("user")
+    found = Decision.objects.filter(gate__in=[gate.pk for gate in rows]).select_related(
+        "user", "acting_for"
+    )
     for one in found.order_by("id"):
         grouped[one.gate_id].append(one)
     return grouped
@@ -100,11 +105,27 @@ def _questions(rows: Sequence[Gate]) -> Mapping[UUID, list[Question]]:
 
 def _entitled(
     rows: Sequence[Gate], decisions: Mapping[UUID, list[Decision]], viewer: UUID | None
-) -> Mapping[UUID, set[UUID]]:
+) -> Mapping[UUID, set[Capacity]]:
     asked = {one.user_id for of_gate in decisions.values() for one in of_gate if is_vote(one)}
     if viewer is not None:
         asked.add(viewer)
     return deciders.entitled([gate.pk for gate in rows], asked) if asked else {}
+
+
+def _holders(entitled: Mapping[UUID, set[Capacity]]) -> Mapping[UUID, str]:
+    """Return the names of those whose authority another has now."""
+    ids = {holder for found in entitled.values() for user, holder in found if user != holder}
+    if not ids:
+        return {}
+    return dict(User.objects.filter(pk__in=ids).values_list("pk", "username"))
+
+
+def _acting_for(
+    viewer: UUID | None, may: Collection[Capacity], names: Mapping[UUID, str]
+) -> str | None:
+    """Return for whom the viewer would decide; None: for themself, or not at all."""
+    holders = sorted(holder for user, holder in may if user == viewer)
+    return None if not holders or viewer in holders else names[holders[0]]
 
 
 def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:

@@ -57,6 +57,7 @@ class GateShown:
     similar: Similar
     questions: Sequence[Question] = ()
     votes: Sequence[Vote] = ()
+    acting_for: str | None = None  # whose authority it would be by, where not the viewer's own
 
     @property
     def version(self) -> ToolVersion:

@@ -1,7 +1,7 @@
 """The stages of gates: whose approvals stand in each, which is open, and who is left for the rest.
 
 An approval is of the stage that was open when it was given, and stands while its person may decide
-there. A gate without stages has nothing here.
+there, by the authority it was given by. A gate without stages has nothing here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from approvals import authority
+from approvals.calls import within
 from approvals.models import Decision, Gate, Verdict
 from approvals.policy.stages import Stage, can_be_filled
 
@@ -26,39 +27,49 @@ class Vote(NamedTuple):
     stage: int
 
 
-# Row-level security keeps each table inside the session's tenant. `asked` is one stage.
-_MAY: Final = f"""who.active
-    AND (jsonb_array_length(asked.stage -> 'approvers') = 0 OR EXISTS (
-        SELECT FROM tenants_groupmember belongs
-        JOIN tenants_group named ON named.id = belongs.group_id
-        WHERE belongs.membership_id = who.id AND asked.stage -> 'approvers' ? named.name))
-    AND {
-    authority.refusal_sql(
-        user="who.user_id",
+def _may(user: str, holder: str) -> str:
+    """Return the SQL condition that a person may decide in a stage (`asked`), but for limits.
+
+    Row-level security keeps each table inside the session's tenant.
+    """
+    refusal = authority.refusal_sql(
+        user=user,
+        holder=None if holder == user else holder,
         tool="gate.tool_id",
         agent="run.agent_id",
         requester="run.requested_by_id",
     )
-} IS NULL"""
+    return f"""(jsonb_array_length(asked.stage -> 'approvers') = 0 OR EXISTS (
+        SELECT FROM tenants_membership member
+        JOIN tenants_groupmember belongs ON belongs.membership_id = member.id
+        JOIN tenants_group named ON named.id = belongs.group_id
+        WHERE member.user_id = {holder} AND member.active
+            AND asked.stage -> 'approvers' ? named.name))
+    AND {refusal} IS NULL"""
+
+
+_HOLDER: Final = "coalesce(vote.acting_for_id, vote.user_id)"
 _STANDING: Final = f"""
-    SELECT gate.id, vote.id, vote.user_id, coalesce(vote.stage, 1)
+    SELECT gate.id, vote.id, vote.user_id, coalesce(vote.stage, 1),
+        {authority.limits_sql(holder=_HOLDER, tool="gate.tool_id")}
     FROM approvals_gate gate
     JOIN interrupts_run run ON run.id = gate.run_id
     JOIN approvals_decision vote
         ON vote.gate_id = gate.id AND vote.counts AND vote.verdict = '{Verdict.APPROVE}'
-    JOIN tenants_membership who ON who.user_id = vote.user_id
     CROSS JOIN LATERAL (SELECT gate.stages -> (coalesce(vote.stage, 1) - 1) AS stage) asked
-    WHERE gate.id = ANY(%(gates)s) AND gate.stage IS NOT NULL AND {_MAY}
+    WHERE gate.id = ANY(%(gates)s) AND gate.stage IS NOT NULL AND {_may("vote.user_id", _HOLDER)}
     ORDER BY vote.id"""  # noqa: S608 - names of ours
 _LEFT: Final = f"""
-    SELECT gate.id, asked.number, who.user_id
+    SELECT gate.id, asked.number, who.user_id,
+        {authority.limits_sql(holder="who.user_id", tool="gate.tool_id")}
     FROM approvals_gate gate
     JOIN interrupts_run run ON run.id = gate.run_id
     CROSS JOIN LATERAL jsonb_array_elements(gate.stages) WITH ORDINALITY asked(stage, number)
     CROSS JOIN tenants_membership who
-    WHERE gate.id = ANY(%(gates)s) AND asked.number >= gate.stage AND {_MAY}
+    WHERE gate.id = ANY(%(gates)s) AND asked.number >= gate.stage AND who.active
+        AND {_may("who.user_id", "who.user_id")}
         AND NOT EXISTS (SELECT FROM approvals_decision vote
-            WHERE vote.gate_id = gate.id AND vote.user_id = who.user_id
+            WHERE vote.gate_id = gate.id AND who.user_id IN (vote.user_id, {_HOLDER})
                 AND vote.counts AND vote.verdict = '{Verdict.APPROVE}')"""  # noqa: S608
 
 
@@ -122,4 +133,5 @@ def _rows(statement: str, gates: Sequence[Gate]) -> list[Any]:
         return []
     with connection.cursor() as cursor:
         cursor.execute(statement, {"gates": staged})
-        return list(cursor.fetchall())
+        rows = cursor.fetchall()
+    return within(rows)

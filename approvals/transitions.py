@@ -298,6 +298,13 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     return edits
 
 
+def ask_about_edit(work: Work, gate: Gate) -> None:
+    """Have those asked who may decide an edit that still lacks decisions, and its preview taken."""
+    prepare_again(work, gate)
+    deciders.reassign([gate.pk], work.now)
+    check_decidable(work, gate)
+
+
 def prepare_again(work: Work, gate: Gate) -> None:
     """Have an edit's preview taken while decisions are missing, where its tool offers one."""
     if gate.pattern == Pattern.PREVIEW:

@@ -9,6 +9,7 @@ from approvals.views.lists import DecidedView, InboxView
 from approvals.views.notices import NoticesView, UndecidableView
 from approvals.views.questions import QuestionsView
 from approvals.views.record import RecordView, SeenView, WithdrawView
+from approvals.views.substitutions import EndSubstitutionView, SubstitutionsView
 from approvals.views.why import WhyView
 
 urlpatterns = [
@@ -16,6 +17,8 @@ urlpatterns = [
     path("inbox/review", ReviewView.as_view(), name="review"),
     path("inbox/reviewed", ReviewedView.as_view(), name="reviewed"),
     path("decided", DecidedView.as_view(), name="decided"),
+    path("substitutions", SubstitutionsView.as_view(), name="substitutions"),
+    path("substitutions/<id:pk>/end", EndSubstitutionView.as_view(), name="end-substitution"),
     path("notices", NoticesView.as_view(), name="notices"),
     path("steps/<id:pk>/why", WhyView.as_view(), name="why"),
     path("undecidable", UndecidableView.as_view(), name="undecidable"),

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Now
 
-from approvals import deciders, stages
+from approvals import deciders, stages, substitutes
 from approvals.models import (
     FITS_BULK,
     OPEN_GATES,
@@ -24,7 +24,7 @@ from approvals.models import (
     Verdict,
 )
 from interrupts.models import Effect, Risk, Tool
-from tenants.models import Agent
+from tenants.models import Agent, User
 
 PAGE: Final = 50
 MOST_COUNTED: Final = 999
@@ -70,10 +70,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A decision that waits: its gate, and how many approvals of it count now."""
+    """A decision that waits: its gate, and how many approvals of it count now.
+
+    ``acting_for`` says for whom it waits, where not for the person themself.
+    """
 
     gate: Gate
     given: int
+    acting_for: User | None = None
 
     @property
     def asked_because(self) -> str:
@@ -115,24 +119,29 @@ class Choices(NamedTuple):
 
 def count(user_id: UUID) -> str:
     """Return how many decisions wait for the person; beyond a bound it says so."""
-    found = Assignment.objects.filter(user=user_id, passed_at=None)[: MOST_SHOWN + 1].count()
+    people = [user_id, *substitutes.stood_for(user_id)]
+    rows = Assignment.objects.filter(user__in=people, passed_at=None).values("gate")
+    # What waits for two of them is one decision; what waits for one person need not be compared.
+    found = (rows.distinct() if len(people) > 1 else rows)[: MOST_SHOWN + 1].count()
     return f"{MOST_SHOWN}+" if found > MOST_SHOWN else str(found)
 
 
 def counts(user_id: UUID) -> Counts:
     """Count what waits for the person and its runs by suspension, in one bounded statement."""
+    people = [user_id, *substitutes.stood_for(user_id)]
+    once = "DISTINCT" if len(people) > 1 else ""
     with connection.cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             SELECT run.suspension, count(*), count(DISTINCT run.id),
                 count(*) FILTER (WHERE gate.expires_at < now() + interval '1 hour')
-            FROM (SELECT gate_id FROM approvals_assignment
-                WHERE user_id = %s AND passed_at IS NULL LIMIT %s) mine
+            FROM (SELECT {once} gate_id FROM approvals_assignment
+                WHERE user_id = ANY(%s) AND passed_at IS NULL LIMIT %s) mine
             JOIN approvals_gate gate ON gate.id = mine.gate_id
             JOIN interrupts_run run ON run.id = gate.run_id
             GROUP BY run.suspension
-            """,
-            [user_id, MOST_COUNTED],
+            """,  # noqa: S608 - words of ours
+            [people, MOST_COUNTED],
         )
         found = cursor.fetchall()
     return Counts(
@@ -147,10 +156,10 @@ def waiting(user_id: UUID, wanted: Wanted, after: Edge | None = None) -> Waiting
 
     That is what is due soonest, then of highest risk, then oldest.
     """
-    return _page(_narrowed(_waiting(user_id), wanted), after)
+    return _page(user_id, _narrowed(_waiting(user_id), wanted), after)
 
 
-def _page(rows: QuerySet[Any], after: Edge | None) -> Waiting:
+def _page(user_id: UUID, rows: QuerySet[Any], after: Edge | None) -> Waiting:
     if after is not None:
         rows = rows.filter(
             Q(due__gt=after.due)
@@ -162,7 +171,22 @@ def _page(rows: QuerySet[Any], after: Edge | None) -> Waiting:
     last: Any = shown[-1] if len(found) > PAGE else None
     onward = edge_after(last) if last else None
     given = _given(shown)
-    return Waiting([Row(gate, given.get(gate.pk, 0)) for gate in shown], onward)
+    others = _others(shown, user_id)
+    return Waiting(
+        [Row(gate, given.get(gate.pk, 0), others.get(gate.pk)) for gate in shown], onward
+    )
+
+
+def _others(rows: Sequence[Any], user_id: UUID) -> Mapping[UUID, User]:
+    """Return for whom those gates wait that wait for somebody else."""
+    theirs = [gate.pk for gate in rows if not gate.is_own]
+    if not theirs:
+        return {}
+    found = Assignment.objects.filter(
+        gate__in=theirs, user__in=substitutes.stood_for(user_id), passed_at=None
+    )
+    related = found.select_related("user").order_by("-user_id")
+    return {one.gate_id: one.user for one in related}
 
 
 def fit_for_bulk(user_id: UUID, after: Edge | None = None) -> Waiting:
@@ -170,7 +194,7 @@ def fit_for_bulk(user_id: UUID, after: Edge | None = None) -> Waiting:
 
     That is what is of low risk, is asked now and has not their vote yet.
     """
-    return _page(_fit_for_bulk(user_id), after)
+    return _page(user_id, _fit_for_bulk(user_id), after)
 
 
 def count_fit_for_bulk(user_id: UUID) -> int:
@@ -203,15 +227,20 @@ def _waiting(user_id: UUID) -> QuerySet[Any]:
         default=Value(3),
         output_field=IntegerField(),
     )
-    mine = Gate.objects.filter(
-        assignments__user=user_id, assignments__passed_at=None, state__in=sorted(OPEN_GATES)
-    )
+    people = substitutes.stood_for(user_id)
+    waits = substitutes.waits_for(user_id, people)
+    mine = Gate.objects.filter(waits, state__in=sorted(OPEN_GATES))
+    is_own: Any = Value(True)  # noqa: FBT003 - Django's signature
+    handed: Any = Q(assignments__handed_at__isnull=False)
+    if people:
+        own = Assignment.objects.filter(gate=OuterRef("pk"), user=user_id, passed_at=None)
+        is_own, handed = Exists(own), Exists(own.filter(handed_at__isnull=False))
     due = Case(
-        When(assignments__handed_at__isnull=False, then=Value(_FIRST)),
+        When(handed, then=Value(_FIRST)),
         default=Coalesce("expires_at", Value(_NEVER)),
     )
     related = mine.select_related("run__agent", "step").defer(*_LARGE)
-    return related.annotate(due=due, rank=rank)
+    return related.annotate(due=due, rank=rank, is_own=is_own)
 
 
 def _narrowed(rows: QuerySet[Any], wanted: Wanted) -> QuerySet[Any]:
@@ -241,12 +270,12 @@ def _given_together(rows: Sequence[Gate]) -> Mapping[UUID, int]:
     if not several:
         return {}
     votes = Decision.objects.filter(gate__in=several, counts=True, verdict=Verdict.APPROVE)
-    found = list(votes.values_list("gate_id", "user_id"))
-    entitled = deciders.entitled(several, {user for _, user in found}) if found else {}
+    found = list(votes.only("gate_id", "user_id", "acting_for_id"))
+    entitled = deciders.entitled(several, {one.user_id for one in found}) if found else {}
     given: dict[UUID, int] = {}
-    for gate, user in found:
-        if user in entitled.get(gate, ()):
-            given[gate] = given.get(gate, 0) + 1
+    for one in found:
+        if (one.user_id, one.holder_id) in entitled.get(one.gate_id, ()):
+            given[one.gate_id] = given.get(one.gate_id, 0) + 1
     return given
 
 
@@ -262,7 +291,7 @@ def decided(user_id: UUID, before: UUID | None = None) -> tuple[Sequence[Decisio
     rows = Decision.objects.filter(user=user_id)
     if before is not None:
         rows = rows.filter(pk__lt=before)
-    related = rows.select_related("gate__run__agent", "gate__step")
+    related = rows.select_related("gate__run__agent", "gate__step", "acting_for")
     found = list(related.defer(*(f"gate__{name}" for name in _LARGE)).order_by("-pk")[: PAGE + 1])
     shown = found[:PAGE]
     return shown, shown[-1].pk if len(found) > PAGE else None

@@ -1,9 +1,9 @@
-"""Members and what they may decide, and policies; gates and decisions, to be read."""
+"""Members, what they may decide and who stands in for them, and policies; gates, to be read."""
 
-from approvals.admin import gates, members, policies
+from approvals.admin import gates, members, policies, substitutions
 from approvals.services.inboxes import refresh_inboxes
 from tenants.admin.site import site
 
 site.after_each_change(refresh_inboxes)
 
-__all__ = ["gates", "members", "policies"]
+__all__ = ["gates", "members", "policies", "substitutions"]

@@ -36,8 +36,8 @@ class GateAdmin(ReadAdmin[Gate]):
 
 @admin.register(Decision, site=site)
 class DecisionAdmin(OfGate):
-    list_display = ("id", "gate", "user", "verdict", "counts", "at")
-    list_select_related = ("gate", "user")
+    list_display = ("id", "gate", "user", "acting_for", "verdict", "counts", "at")
+    list_select_related = ("gate", "user", "acting_for")
 
 
 @admin.register(View, site=site)

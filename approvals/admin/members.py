@@ -1,17 +1,20 @@
-"""The people of a tenant, and what they may decide: by globs, which name the tools there are."""
+"""The people of a tenant, and what they may decide: by globs, which name the tools there are.
+
+A line is an entry as the tenant file has it: a glob, or `glob where condition`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from approvals.services.grants import held_by, set_grants
+from approvals.services.grants import Entry, held_by, parts, set_grants
+from approvals.tenantfile.checking import entry_faults
 from config.errors import InvalidBody
-from config.globs import glob_fault
 from tenants.admin.base import ConfigAdmin, ServiceForm
 from tenants.admin.site import site
 from tenants.admin.standing import Standing
@@ -19,6 +22,8 @@ from tenants.admin.unfolded import EmailInput, Select, Textarea, TextInput, acti
 from tenants.changes import Change, Issued
 from tenants.models import Membership, Role
 from tenants.services.people import AnotherPerson, MemberWanted, remove_members, set_members
+
+WHERE: Final = " where "
 
 
 class MemberForm(ServiceForm):
@@ -34,14 +39,17 @@ class MemberForm(ServiceForm):
     may_decide = forms.CharField(
         required=False,
         widget=Textarea(attrs={"rows": 6}),
-        help_text="A glob a line: payments.*, mail.send; * is every tool, those to come too. No role"
-        " decides by itself, and nobody gives themselves what they may decide.",
+        help_text="A glob a line: payments.*, mail.send; * is every tool, those to come too. With a"
+        " limit: payments.refund where decimal(arguments.amount) <= decimal('500'); each limit of a"
+        " tool must hold. No role decides by itself, and nobody gives themselves what they may"
+        " decide.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self.instance._state.adding:  # noqa: SLF001 - Django's word for "not stored yet"
-            self.initial["may_decide"] = "\n".join(held_by(self.instance.user_id))
+            held = held_by(self.instance.user_id)
+            self.initial["may_decide"] = "\n".join(line_of(entry) for entry in held)
 
     def clean_username(self) -> str:
         username: str = self.cleaned_data["username"]
@@ -49,12 +57,24 @@ class MemberForm(ServiceForm):
             raise forms.ValidationError("They are a member already.")
         return username
 
-    def clean_may_decide(self) -> list[str]:
-        globs = [line.strip() for line in self.cleaned_data["may_decide"].splitlines()]
-        found = [glob for glob in globs if glob]
-        if faults := [f"{glob}: {detail}" for glob in found if (detail := glob_fault(glob))]:
+    def clean_may_decide(self) -> list[Entry]:
+        lines = [line.strip() for line in self.cleaned_data["may_decide"].splitlines()]
+        found = [entry_of(line) for line in lines if line]
+        if faults := [
+            f"{line_of(entry)}: {detail}" for entry in found for _, detail in entry_faults(entry)
+        ]:
             raise forms.ValidationError(faults)
         return found
+
+
+def entry_of(line: str) -> Entry:
+    glob, limited, condition = line.partition(WHERE)
+    return {"tools": [glob.strip()], "condition": condition.strip()} if limited else glob
+
+
+def line_of(entry: Entry) -> str:
+    globs, condition = parts(entry)
+    return globs[0] if condition is None else f"{globs[0]}{WHERE}{condition}"
 
 
 @admin.register(Membership, site=site)
@@ -86,7 +106,7 @@ class MembershipAdmin(ConfigAdmin):
         return obj.user.email
 
     def may_decide(self, obj: Membership) -> str:
-        return ", ".join(held_by(obj.user_id)) or "nothing"
+        return ", ".join(line_of(entry) for entry in held_by(obj.user_id)) or "nothing"
 
     def journal_name(self, obj: Membership) -> str:
         return obj.user.username

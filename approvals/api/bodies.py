@@ -61,6 +61,17 @@ REASSIGN: Final = members(
     {"to": text(150, least=1, description="A username.")}, {"note": text(MAX_NOTE)}
 )
 
+SUBSTITUTE: Final = members(
+    {
+        "substitute": text(150, least=1, description="A username."),
+        "ends_at": {**INSTANT, "description": "It ends by itself then."},
+    },
+    {
+        "starts_at": {**INSTANT, "description": "Absent: now."},
+        "person": text(150, least=1, description="For whom, where an admin says it of another."),
+    },
+)
+
 CHECK: Final = members(
     {"tool": text(200, least=1), "arguments": FREE},
     {

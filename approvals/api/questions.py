@@ -43,6 +43,7 @@ class QuestionsView(TenantView):
             "not-an-approver": 403,
             "not-your-stage": 403,
             "own-request": 403,
+            "beyond-authority": 403,
             **_OF_A_GATE,
             "gate-preparing": 409,
             "too-many-questions": 409,

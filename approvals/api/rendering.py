@@ -56,6 +56,7 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         "state_version": row.run.state_version,
     }
     if principal.is_person:
+        made["acting_for"] = shown.acting_for
         made["similar"] = shown.similar._asdict()
         made["delegation_offer"] = None
     return made
@@ -115,6 +116,7 @@ def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
     made = {
         "id": one.pk,
         "by": one.user.username,
+        "acting_for": one.acting_for.username if one.acting_for else None,
         "verdict": one.verdict,
         "digest": one.digest,
         "edits": mask(edits, shown.version.sensitive),
@@ -126,7 +128,7 @@ def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
         "withdrawn_at": instant(one.withdrawn_at),
     }
     if principal.is_agent:
-        del made["by"]
+        del made["by"], made["acting_for"]
     return made
 
 

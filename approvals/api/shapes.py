@@ -61,6 +61,10 @@ DECISION: Final = component(
         "properties": {
             "id": ID,
             "by": {**TEXT, "description": _FOR_PEOPLE},
+            "acting_for": {
+                **TEXT_OR_NONE,
+                "description": f"For whom they stood in: it was by that one's authority. {_FOR_PEOPLE}",
+            },
             "verdict": one_of(*Verdict),
             "digest": DIGEST,
             "edits": or_none(FREE),
@@ -186,6 +190,11 @@ GATE: Final = component(
         **_GATE,
         "properties": {
             **_GATE["properties"],
+            "acting_for": {
+                **TEXT_OR_NONE,
+                "description": "For whom the caller would decide, by that one's authority; null:"
+                f" for themself, or not at all. {_FOR_PEOPLE}",
+            },
             "similar": {
                 **shown(approved=INTEGER, rejected=INTEGER, edited=INTEGER),
                 "description": _FOR_PEOPLE,
@@ -193,6 +202,17 @@ GATE: Final = component(
             "delegation_offer": {"type": ["object", "null"], "description": _FOR_PEOPLE},
         },
     },
+)
+SUBSTITUTION: Final = component(
+    "Substitution",
+    shown(
+        id=ID,
+        person=TEXT,
+        substitute=TEXT,
+        starts_at=INSTANT,
+        ends_at=INSTANT,
+        ended_at={**INSTANT_OR_NONE, "description": "When somebody ended it before its time."},
+    ),
 )
 _REFUSED: Final = shown(code=TEXT, title=TEXT, detail=TEXT)
 _TOLD: Final[Schema] = shown(gate=ID, status=one_of("approved", "counted", "refused"))

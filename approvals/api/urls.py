@@ -5,7 +5,7 @@ They are tried in turn, so those that are asked for most stand first.
 
 from django.urls import path
 
-from approvals.api import gates, policies, questions
+from approvals.api import gates, policies, questions, substitutions
 
 urlpatterns = [
     path("gates/<id:pk>/decisions", gates.DecisionsView.as_view()),
@@ -16,6 +16,8 @@ urlpatterns = [
     path("gates/<id:pk>/assignment", gates.AssignmentView.as_view()),
     path("gates/<id:pk>/questions", questions.QuestionsView.as_view()),
     path("gates/<id:pk>/questions/<id:question>/answer", questions.AnswerView.as_view()),
+    path("substitutions", substitutions.SubstitutionsView.as_view()),
+    path("substitutions/<id:pk>", substitutions.SubstitutionView.as_view()),
     path("policies/current", policies.CurrentPolicyView.as_view()),
     path("policies/check", policies.CheckPolicyView.as_view()),
     path("policies/simulate", policies.SimulatePolicyView.as_view()),

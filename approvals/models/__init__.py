@@ -1,6 +1,6 @@
 """Who may let a run go on: declared policy, gates, and what people said of them."""
 
-from approvals.models.authority import TenantPermission, ToolPermission
+from approvals.models.authority import Substitution, TenantPermission, ToolPermission
 from approvals.models.gates import (
     FINAL_GATES,
     FITS_BULK,
@@ -32,6 +32,7 @@ __all__ = [
     "Pattern",
     "PolicyStatus",
     "PolicyVersion",
+    "Substitution",
     "TenantPermission",
     "ToolPermission",
     "Verdict",

@@ -1,11 +1,17 @@
-"""Who may decide what: guardian's permissions as rows with real references, inside one tenant."""
+"""Who may decide what: guardian's permissions as rows with real references, inside one tenant.
 
+Each has limits, conditions in CEL over a call: all of them must hold of it; none: any call. Where a
+person has a permission on the tool and one on the tenant, the limits of both must.
+"""
+
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import F, Q
 from guardian.models import UserObjectPermissionBase
 
 from interrupts.models import Tool
 from tenants.ids import uuid7
-from tenants.models import Tenant
+from tenants.models import Tenant, TenantOwned, User
 from tenants.scope import current_tenant_id
 
 
@@ -22,6 +28,7 @@ class ToolPermission(UserObjectPermissionBase):
         related_name="+",
     )
     content_object = models.ForeignKey(Tool, on_delete=models.CASCADE, db_constraint=False)
+    limits = ArrayField(models.TextField(), default=list)
 
     class Meta(UserObjectPermissionBase.Meta):
         abstract = False
@@ -32,6 +39,46 @@ class TenantPermission(UserObjectPermissionBase):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     content_object = models.ForeignKey(Tenant, on_delete=models.CASCADE, db_column="tenant_id")
+    limits = ArrayField(models.TextField(), default=list)
 
     class Meta(UserObjectPermissionBase.Meta):
         abstract = False
+
+
+class Substitution(TenantOwned):
+    """One member decides for another for a time, with that person's own authority and no other.
+
+    Never changed but in ``ended_at``, when somebody ended it before its time.
+    """
+
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    substitute = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    created_by = models.UUIDField(null=True)  # the person themself, or an admin
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(
+                fields=["substitute"],
+                condition=Q(ended_at=None),
+                name="substitutions_by_substitute",
+            ),
+            models.Index(
+                fields=["person"], condition=Q(ended_at=None), name="substitutions_by_person"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(ends_at__gt=F("starts_at")), name="a_substitution_begins_before_it_ends"
+            ),
+            models.CheckConstraint(
+                condition=~Q(person=F("substitute")), name="a_substitute_is_somebody_else"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.substitute} for {self.person}"

@@ -12,6 +12,8 @@ longer holds when the step is about to start makes it superseded. No other final
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
@@ -190,6 +192,10 @@ class Decision(TenantOwned):
         Gate, on_delete=models.PROTECT, related_name="decisions", db_constraint=False
     )
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
+    # Whose authority it was by, where the person stood in for somebody.
+    acting_for = models.ForeignKey(
+        User, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
     delegation = models.UUIDField(null=True)
     verdict = models.CharField(max_length=15, choices=Verdict.choices)
     digest = models.CharField(max_length=71)  # of what was seen
@@ -218,7 +224,23 @@ class Decision(TenantOwned):
             models.UniqueConstraint(
                 fields=["gate", "user"], condition=Q(counts=True), name="one_counting_vote_a_person"
             ),
+            # Nor do two people vote with the authority of a third.
+            models.UniqueConstraint(
+                fields=["gate", "acting_for"],
+                condition=Q(counts=True, acting_for__isnull=False),
+                name="one_counting_vote_for_a_person",
+            ),
         ]
+
+    @property
+    def holder_id(self) -> UUID:
+        """Whose authority it was by."""
+        return self.acting_for_id or self.user_id
+
+    @property
+    def people(self) -> frozenset[UUID]:
+        """Who decided, and for whom: together they are one."""
+        return frozenset((self.user_id, self.holder_id))
 
     def __str__(self) -> str:
         return f"{self.verdict} by {self.user_id}"

@@ -7,6 +7,7 @@ from approvals.policy.judging import (
     Subject,
     Verdict,
     compile_policy,
+    facts_of,
 )
 from approvals.policy.stages import NOBODY
 from approvals.policy.validation import validate_policy
@@ -20,5 +21,6 @@ __all__ = [
     "Verdict",
     "compile_policy",
     "explain",
+    "facts_of",
     "validate_policy",
 ]

@@ -6,6 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from approvals import cases, deciders, owed
+from approvals.calls import call_of
 from approvals.models import Assignment, Gate
 from config.errors import Forbidden, InvalidBody, PeopleOnly
 from interrupts.services.acting import OPERATORS, role_now
@@ -28,7 +29,8 @@ def reassign_gate(
     """Put an open gate first into the inbox of ``to``, and out of the caller's; again is no change.
 
     Whoever else may decide it still may, and the caller too. Raises PeopleOnly, Forbidden,
-    NotAnApprover, OwnRequest, NotYourStage, GateExpired, AlreadyDecided; InvalidBody for one who may not decide.
+    NotAnApprover, OwnRequest, BeyondAuthority, NotYourStage, GateExpired, AlreadyDecided;
+    InvalidBody for one who may not decide by themself.
     """
     if not principal.is_person:
         raise PeopleOnly
@@ -42,7 +44,7 @@ def reassign_gate(
         own = rows.get(principal.id)
         is_operator = role_now(principal) in OPERATORS
         if not is_operator:
-            deciders.check_gate(principal.id, gate, work.run)
+            deciders.check_gate(principal.id, gate, work.run, call_of(gate, work.run))
         cases.check_is_open(gate, work.now)
         person = _recipient(work, gate, to)
         theirs = rows.get(person)
@@ -60,8 +62,8 @@ def reassign_gate(
 def _recipient(work: Work, gate: Gate, username: str) -> UUID:
     found: UUID | None = User.objects.filter(username=username).values_list("pk", flat=True).first()
     if found is not None:
-        refusals = deciders.gate_refusals([found], gate, work.run)
-        if refusals[found] is None:
+        refusals = deciders.gate_refusals([found], gate, work.run, call_of(gate, work.run))
+        if refusals[found, found] is None:
             return found
     raise InvalidBody.at("/to", "Nobody of this name may decide it.")
 

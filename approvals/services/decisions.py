@@ -10,13 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection, transaction
 
-from approvals import cases, deciders, hot, owed, selectors, staging, transitions
+from approvals import (
+    cases,
+    deciders,
+    hot,
+    owed,
+    selectors,
+    staging,
+    substitutes,
+    transitions,
+)
+from approvals.calls import call_of
 from approvals.cases import UNSET, BehindTime, Case, Wanted
 from approvals.errors import AlreadyDecided, AlreadyStarted, GatePreparing
 from approvals.models import OPEN_GATES, Decision, Gate, GateState, Verdict
@@ -74,7 +84,8 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
 ) -> Decided:
     """Decide a gate as a person; the same decision of the same person again is the first one.
 
-    Raises PeopleOnly, NotAnApprover, OwnRequest, NotYourStage, GateExpired, AlreadyDecided,
+    Raises PeopleOnly, NotAnApprover, OwnRequest, BeyondAuthority, NotYourStage, GateExpired,
+    AlreadyDecided,
     GatePreparing, DigestMismatch, VersionMismatch, NotInBulk (with ``bulk`` only), ConfirmationRequired,
     InvalidBody, InvalidArguments, DeniedByPolicy, Damaged and CheckpointVersion, in this order.
     ``answer`` is kept, in the decision's transaction, as the answer of a request that named an
@@ -214,7 +225,7 @@ def _decide(
 def _record(case: Case) -> Decision:
     wanted, gate = case.wanted, case.gate
     voters = [one.user_id for one in case.decisions if selectors.is_vote(one)]
-    _forget_own_vote(case)
+    _forget_own_votes(case)
     edits = _take_up(case)
     value = None
     if wanted.value is not UNSET:
@@ -222,6 +233,7 @@ def _record(case: Case) -> Decision:
     decision = Decision.objects.create(
         gate=gate,
         user_id=case.principal.id,
+        acting_for_id=case.acting_for,
         verdict=wanted.verdict,
         digest=wanted.digest,
         approves=gate.arguments_digest,
@@ -257,6 +269,7 @@ def _more(case: Case, value: bytes | None) -> dict[str, Any]:
     more = {
         "value": value.hex() if value is not None else None,
         "reason": case.work.imprint_of(case.wanted.reason),
+        "acting_for": str(case.acting_for) if case.acting_for is not None else None,
         # Whatever of the gate the decision has changed: an edit, or what policy asks for now.
         "imprint": case.work.imprint(case.gate, transitions.IMPRINT) if case.judged else None,
         **transitions.stage_of(case.gate),
@@ -264,10 +277,16 @@ def _more(case: Case, value: bytes | None) -> dict[str, Any]:
     return {name: said for name, said in more.items() if said is not None}
 
 
-def _forget_own_vote(case: Case) -> None:
-    """A person has one vote on what is shown: the newer takes the older's place."""
-    if any(one.counts and one.user_id == case.principal.id for one in case.decisions):
-        transitions.discount(case.work, case.gate, [case.principal.id])
+def _forget_own_votes(case: Case) -> None:
+    """A person has one vote on what is shown, and one with whom they stand in for: the newest."""
+    own = {one.user_id for one in case.decisions if one.counts and _is_own(case, one)}
+    if own:
+        transitions.discount(case.work, case.gate, own)
+
+
+def _is_own(case: Case, one: Decision) -> bool:
+    """Say whether it was by the person who decides now, or whoever they stand in for, or for them."""
+    return not one.people.isdisjoint({case.principal.id, case.acting_for})
 
 
 def _take_up(case: Case) -> bytes | None:
@@ -286,7 +305,7 @@ def _approve(case: Case, decision: Decision) -> None:
     gate, work, step = case.gate, case.work, case.gate.step
     if not _is_enough(case):
         if case.edited is not None:
-            transitions.prepare_again(work, gate)
+            transitions.ask_about_edit(work, gate)
         return
     held = max(case.wanted.hold_seconds or 0, gate.routing.get("cool_down", 0))
     if held:
@@ -300,6 +319,7 @@ def _approve(case: Case, decision: Decision) -> None:
         rule=gate.rule,
         policy_version=case.number,
         gate=gate.pk,
+        valid_until=_valid_until(case, decision),
     )
     _resolve(case, decision, Resolution.RESUME)
 
@@ -311,20 +331,30 @@ def _is_enough(case: Case) -> bool:
     return 1 + _votes_before(case) >= case.gate.quorum
 
 
+def _valid_until(case: Case, decision: Decision) -> datetime | None:
+    """Return when the first substitution ends by which it is approved; None: by none.
+
+    What has not started by then is looked at again.
+    """
+    votes = [decision] if case.edited is not None else [decision, *_others(case)]
+    pairs = [(one.user_id, one.acting_for_id) for one in votes if one.acting_for_id is not None]
+    return (substitutes.first_end(pairs) or case.work.now) if pairs else None
+
+
+def _others(case: Case) -> list[Decision]:
+    return [one for one in case.decisions if selectors.is_vote(one) and not _is_own(case, one)]
+
+
 def _votes_before(case: Case) -> int:
     """Count the other approvals of what is shown, by people who may still decide."""
     if case.edited is not None:
         return 0
-    votes = [
-        one.user_id
-        for one in case.decisions
-        if selectors.is_vote(one) and one.user_id != case.principal.id
-    ]
+    votes = _others(case)
     if not votes:
         return 0
-    gate = case.gate
-    refusals = deciders.refusals(votes, gate.tool_id, case.work.run, case.approvers)
-    lost = [user for user, refusal in refusals.items() if refusal is not None]
+    gate, run = case.gate, case.work.run
+    call = call_of(gate, run, case.body)
+    lost = deciders.lost(votes, gate.tool_id, run, case.approvers, call)
     if lost:
         transitions.discount(case.work, gate, lost)
     return len(votes) - len(lost)

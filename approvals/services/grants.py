@@ -1,10 +1,14 @@
-"""Who is given authority over which tools: guardian's permissions, one row a person and tool."""
+"""Who is given authority over which tools: guardian's permissions, one row a person and tool.
+
+What is given is said by entries: a glob, or globs with the condition that a call must meet. Where
+several entries name a tool, each of their conditions must: none is looser for standing by another.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import Permission
@@ -21,10 +25,14 @@ from tenants.scope import current_tenant_id
 EVERY_TOOL: Final = "*"
 # A person and what they may decide: a tool, or the tenant, which stands for every tool.
 Grant = tuple[UUID, UUID]
+Limits = frozenset[str]
+Grants = Mapping[Grant, Limits]
+# A glob, or `{tools: [...], condition: ...}`, valid as the tenant file checks them.
+Entry = str | Mapping[str, Any]
 
 
 def set_grants(
-    actor: Actor, wanted: Mapping[str, Sequence[str]], *, others_end: bool = False
+    actor: Actor, wanted: Mapping[str, Sequence[Entry]], *, others_end: bool = False
 ) -> list[Change]:
     """Let each member (by username) decide gates of the tools that their globs match now.
 
@@ -36,36 +44,73 @@ def set_grants(
     tools = dict(Tool.objects.values_list("pk", "name").filter(retired_at=None))
     held = _held()
     asked = {
-        (people[username], granted)
-        for username, globs in wanted.items()
-        for granted in _matched(globs, tools)
+        (people[username], granted): limits
+        for username, entries in wanted.items()
+        for granted, limits in _matched(entries, tools).items()
     }
-    ended = {one for one in held - asked if others_end or one[0] in people.values()}
-    given = asked - held
-    for person, _ in given:
+    kept = {one: limits for one, limits in held.items() if one[0] not in people.values()}
+    after = asked if others_end else {**kept, **asked}
+    for person in _widened(held, after):
         refuse_own(actor, person, "Nobody gives themselves what they may decide.")
-    _give(given)
-    _take(ended)
-    changes = _changes(held, held - ended | given)
+    _take(one for one in held if held[one] != after.get(one))
+    _give({one: limits for one, limits in after.items() if held.get(one) != limits})
+    changes = _changes(held, after)
     record(actor, changes)
     return changes
 
 
-def held_by(user_id: UUID) -> list[str]:
+def held_by(user_id: UUID) -> list[Entry]:
     """Return what a person may decide, by name; `*` is every tool."""
-    ids = {granted for who, granted in _held(user=user_id) if who == user_id}
-    names = list(Tool.objects.filter(pk__in=ids).order_by("name").values_list("name", flat=True))
-    return [EVERY_TOOL, *names] if current_tenant_id() in ids else names
+    held = _held(user=user_id)
+    ids = [granted for _, granted in held]
+    called = {current_tenant_id(): EVERY_TOOL}
+    called.update(Tool.objects.filter(pk__in=ids).values_list("pk", "name"))
+    return _entries(user_id, held, called)
 
 
-def _matched(globs: Iterable[str], tools: Mapping[UUID, str]) -> set[UUID]:
-    matched: set[UUID] = set()
-    for glob in globs:
-        if glob == EVERY_TOOL:
-            matched.add(current_tenant_id())
-            continue
-        matched.update(tool for tool, name in tools.items() if matches(glob, name))
+def parts(entry: Entry) -> tuple[Sequence[str], str | None]:
+    """Return an entry's globs, and its condition where it has one."""
+    return ([entry], None) if isinstance(entry, str) else (entry["tools"], entry["condition"])
+
+
+def _matched(entries: Iterable[Entry], tools: Mapping[UUID, str]) -> dict[UUID, Limits]:
+    matched: dict[UUID, Limits] = {}
+    for entry in entries:
+        globs, condition = parts(entry)
+        limits = frozenset(() if condition is None else (condition,))
+        for granted in {one for glob in globs for one in _named(glob, tools)}:
+            matched[granted] = matched.get(granted, frozenset()) | limits
     return matched
+
+
+def _named(glob: str, tools: Mapping[UUID, str]) -> Iterable[UUID]:
+    if glob == EVERY_TOOL:
+        return (current_tenant_id(),)
+    return (tool for tool, name in tools.items() if matches(glob, name))
+
+
+def _widened(before: Grants, after: Grants) -> set[UUID]:
+    """Return who may decide something after that they might not have before.
+
+    A limit of a tool holds beside what is given for every tool, so that taking both away widens.
+    """
+    given = {user for user, granted in after.keys() - before.keys()}
+    loosened = {
+        user
+        for (user, granted), limits in before.items()
+        if limits - after.get((user, granted), frozenset())
+        and ((user, granted) in after or (user, current_tenant_id()) in after)
+    }
+    return given | loosened
+
+
+def _narrowed(before: Grants, after: Grants) -> set[UUID]:
+    """Return who may not decide something after that they might have before."""
+    return {user for (user, _) in before.keys() - after.keys()} | {
+        user
+        for (user, granted), limits in after.items()
+        if limits - before.get((user, granted), frozenset())
+    }
 
 
 def _members(usernames: Iterable[str]) -> dict[str, UUID]:
@@ -77,21 +122,27 @@ def _members(usernames: Iterable[str]) -> dict[str, UUID]:
     return found
 
 
-def _held(**of: UUID) -> set[Grant]:
-    held: set[Grant] = set()
+def _held(**of: UUID) -> dict[Grant, Limits]:
+    held: dict[Grant, Limits] = {}
     for model in (ToolPermission, TenantPermission):
         rows = model.objects.filter(permission__codename=PERMISSION, **of)
-        held |= set(rows.values_list("user_id", "content_object_id"))
+        for user, granted, limits in rows.values_list("user_id", "content_object_id", "limits"):
+            held[user, granted] = frozenset(limits)
     return held
 
 
-def _give(grants: Iterable[Grant]) -> None:
+def _give(grants: Grants) -> None:
     of_tenant, of_tools = _split(grants)
     for model, pairs in ((ToolPermission, of_tools), (TenantPermission, of_tenant)):
         if pairs:
             permission = _permission(model)
             model.objects.bulk_create(
-                model(user_id=user, permission=permission, content_object_id=granted)
+                model(
+                    user_id=user,
+                    permission=permission,
+                    content_object_id=granted,
+                    limits=sorted(grants[user, granted]),
+                )
                 for user, granted in pairs
             )
 
@@ -124,8 +175,9 @@ def _permission(model: type[ToolPermission | TenantPermission]) -> Permission:
     )
 
 
-def _changes(before: set[Grant], after: set[Grant]) -> list[Change]:
-    touched = {user for user, _ in before ^ after}
+def _changes(before: Grants, after: Grants) -> list[Change]:
+    touched = {one[0] for one in {*before, *after} if before.get(one) != after.get(one)}
+    narrowed = _narrowed(before, after)
     names = dict(User.objects.filter(pk__in=touched).values_list("pk", "username"))
     called = {current_tenant_id(): EVERY_TOOL, **dict(Tool.objects.values_list("pk", "name"))}
     return [
@@ -134,12 +186,23 @@ def _changes(before: set[Grant], after: set[Grant]) -> list[Change]:
             username,
             _state(user, before, called),
             _state(user, after, called),
-            narrows=any(one[0] == user for one in before - after),
+            narrows=user in narrowed,
         )
         for user, username in sorted(names.items(), key=lambda item: item[1])
     ]
 
 
-def _state(user: UUID, grants: set[Grant], called: Mapping[UUID, str]) -> State | None:
-    names = sorted(called[granted] for who, granted in grants if who == user)
-    return {"may_decide": names} if names else None
+def _state(user: UUID, grants: Grants, called: Mapping[UUID, str]) -> State | None:
+    entries = _entries(user, grants, called)
+    return {"may_decide": entries} if entries else None
+
+
+def _entries(user: UUID, grants: Grants, called: Mapping[UUID, str]) -> list[Entry]:
+    """Return what makes up a person's authority: a tool without a limit, or each of its limits."""
+    held = {called[granted]: limits for (who, granted), limits in grants.items() if who == user}
+    entries: list[Entry] = []
+    for name, limits in sorted(held.items()):
+        if not limits:
+            entries.append(name)
+        entries += [{"tools": [name], "condition": limit} for limit in sorted(limits)]
+    return entries

@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from approvals import cases, deciders, owed
+from approvals.calls import call_of
 from approvals.errors import (
     AlreadyAnswered,
     GatePreparing,
@@ -40,7 +41,8 @@ def ask_agent(
     """Ask the agent about a pending gate, as somebody who may decide it; it wakes a waiting agent.
 
     The same person's same question, while it has no answer, is the first one. Raises PeopleOnly,
-    NotAnApprover, OwnRequest, NotYourStage, GateExpired, AlreadyDecided, GatePreparing,
+    NotAnApprover, OwnRequest, BeyondAuthority, NotYourStage, GateExpired, AlreadyDecided,
+    GatePreparing,
     TooManyQuestions.
     """
     if not principal.is_person:
@@ -48,7 +50,7 @@ def ask_agent(
     _check_text(text, MAX_QUESTION)
     with working(_run_of(gate_id), principal.actor) as work:
         gate = Gate.objects.get(pk=gate_id)
-        deciders.check_gate(principal.id, gate, work.run)
+        deciders.check_gate(principal.id, gate, work.run, call_of(gate, work.run))
         cases.check_is_open(gate, work.now)
         asked = list(Question.objects.filter(gate=gate_id).select_related("by"))
         for one in asked:

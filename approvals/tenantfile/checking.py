@@ -10,6 +10,9 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from approvals.policy import validate_policy
+from approvals.policy.limits import limit_faults
+from approvals.policy.syntax import MAX_CHARACTERS
+from approvals.services.grants import Entry, parts
 from approvals.tenantfile.reading import label
 from approvals.tenantfile.values import secret_faults as value_faults
 from config.errors import pointer
@@ -34,13 +37,20 @@ NAME: Final = text(
     pattern=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     description="Must be letters, digits and . - _ only.",
 )
+LIMITED: Final = members(
+    {
+        "tools": {"type": "array", "items": text(100), "minItems": 1, "maxItems": 1000},
+        "condition": text(MAX_CHARACTERS, least=1),
+    }
+)
+MAY_DECIDE: Final = {"oneOf": [text(100), LIMITED]}
 MEMBER: Final = members(
     {
         "username": USERNAME,
         "email": text(254, least=3),
         "role": {"type": "string", "enum": [str(role) for role in Role]},
     },
-    {"may_decide": {"type": "array", "items": text(100), "maxItems": 1000}},
+    {"may_decide": {"type": "array", "items": MAY_DECIDE, "maxItems": 1000}},
 )
 AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME)})
 SECRET: Final = members({"name": NAME}, {"env": text(200, least=1), "file": text(1000, least=1)})
@@ -108,9 +118,22 @@ def _people_faults(document: Document) -> Iterator[Fault]:
             validate_email(member["email"])
         except ValidationError:
             yield pointer("members", index, "email"), "Must be an e-mail address."
-        for place, glob in enumerate(member.get("may_decide", [])):
-            if detail := glob_fault(glob):
-                yield pointer("members", index, "may_decide", place), detail
+        for place, entry in enumerate(member.get("may_decide", [])):
+            at = pointer("members", index, "may_decide", place)
+            yield from ((at + where, detail) for where, detail in entry_faults(entry))
+
+
+def entry_faults(entry: Entry) -> Iterator[Fault]:
+    """Yield what is wrong with an entry of what somebody may decide, by its place in the entry."""
+    if isinstance(entry, str):
+        if detail := glob_fault(entry):
+            yield "", detail
+        return
+    for place, glob in enumerate(entry["tools"]):
+        if detail := glob_fault(glob):
+            yield pointer("tools", place), detail
+    for detail in limit_faults(entry["condition"]):
+        yield pointer("condition"), detail
 
 
 def _group_faults(document: Document) -> Iterator[Fault]:
@@ -217,6 +240,7 @@ def unmatched_globs(document: Document) -> list[str]:
     return [
         f"members/{index}/may_decide/{place}: {glob} matches no tool"
         for index, member in enumerate(document.get("members", []))
-        for place, glob in enumerate(member.get("may_decide", []))
+        for place, entry in enumerate(member.get("may_decide", []))
+        for glob in parts(entry)[0]
         if glob != "*" and not any(matches(glob, name) for name in names)
     ]

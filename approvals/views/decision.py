@@ -164,7 +164,8 @@ def _may_hand_to(visit: Visit, gate: Gate, beside: Beside) -> Sequence[User]:
 
 def _open_to(shown: GateShown, beside: Beside) -> Sequence[User]:
     """Return who may still approve: those who may decide and have not."""
-    voted = {one.user_id for one in shown.decisions if selectors.is_vote(one)}
+    votes = [one for one in shown.decisions if selectors.is_vote(one)]
+    voted = {person for one in votes for person in one.people}
     return [person for person in beside.deciders if person.pk not in voted]
 
 

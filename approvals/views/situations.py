@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from approvals.authority import Refusal
 from approvals.errors import (
     AlreadyDecided,
     DigestMismatch,
@@ -33,6 +35,7 @@ Kind = Literal[
     "not-yours",
     "other-stage",
     "own-run",
+    "beyond",
     "changed",
 ]
 _BY_CODE: Final[dict[str, Kind]] = {
@@ -42,6 +45,13 @@ _BY_CODE: Final[dict[str, Kind]] = {
     GateExpired.code: "expired",
     GatePreparing.code: "preparing",
     DigestMismatch.code: "changed",
+}
+# One's authority as it is now; what an edit alone is beyond keeps nobody from the rest.
+_BY_REFUSAL: Final[Mapping[Refusal, Kind]] = {
+    "not-an-approver": "not-yours",
+    "own-request": "own-run",
+    "beyond-authority": "beyond",
+    "not-your-stage": "other-stage",
 }
 _BY_STATE: Final[dict[str, Kind]] = {
     GateState.EXPIRED: "expired",
@@ -89,7 +99,7 @@ def _kind(shown: GateShown, beside: Beside, own: Decision | None, now: datetime)
     if gate.state == GateState.PREPARING:
         return "preparing"
     if beside.refusal is not None:
-        return _BY_CODE[beside.refusal]
+        return _BY_REFUSAL[beside.refusal]
     return "open" if own is None else "voted"
 
 

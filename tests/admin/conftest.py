@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from django.db import transaction
 from django.test import Client
 
 from approvals.models import View
+from approvals.services import substitutions
 from approvals.services.policies import save_draft
 from delegation.models import DecisionEvent, Delegation, DelegationUse, SpotCheck
 from interrupts.models import Step
@@ -105,6 +107,11 @@ def lived(house: House) -> Iterator[House]:
         save_draft(SYSTEM, {"rules": []})
         set_secrets(SYSTEM, {"pay-key": "sk_live_of-the-tenant"})
     bob = User.objects.get(username="bob")
+    substitutions.set_as(
+        house.people["alice"],
+        substitute="bob",
+        ends_at=database_now() + timedelta(days=1),
+    )
     View.objects.create(gate=gate, user=bob, digest=gate.digest, snapshot={}, at=database_now())
     freezes.freeze(house.people["olga"], scope="tenant")
     make_delegation(house, Step.objects.get(gate=gate.pk))

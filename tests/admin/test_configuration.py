@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import transaction
 from django.test import Client
 
-from approvals.models import Assignment, PolicyVersion
+from approvals.models import Assignment, PolicyVersion, Substitution
 from approvals.services.grants import held_by, set_grants
 from config.keys import secret_hash
 from interrupts.models import Freeze, Step, Tool, ToolVersion
@@ -119,6 +119,61 @@ def test_another_role_and_other_tools_stand_in_the_journal_before_and_after(acme
     before = head(acme)
     assert browser.post(url, {"role": "operator", "may_decide": "mail.*"}).status_code == 302
     assert head(acme) == before
+
+
+def test_a_limit_is_shown_edited_and_journaled_before_and_after(acme: Place) -> None:
+    browser, bob = acme.browser("ada"), member(acme, "bob")
+    make_tool(acme, browser)
+    url = f"/admin/tenants/membership/{bob.pk}/change/"
+    limit, line = "tool.risk == 'low'", "mail.* where tool.risk == 'low'"
+    assert browser.post(url, {"role": "approver", "may_decide": line}).status_code == 302
+    limited = {"may_decide": [{"condition": limit, "tools": ["mail.send"]}]}
+    assert entries(acme)[-1][:2] == (
+        "authority.added",
+        {"name": "bob", "before": None, "after": limited},
+    )
+    shown = browser.get(url).context["adminform"].form.initial["may_decide"]
+    assert shown == "mail.send where tool.risk == 'low'"
+    before = head(acme)
+    assert browser.post(url, {"role": "approver", "may_decide": shown}).status_code == 302
+    answer = browser.post(url, {"role": "approver", "may_decide": "mail.* where amount < 5"})
+    assert "There is no amount here" in str(answer.context["adminform"].form.errors)
+    assert head(acme) == before
+    assert browser.post(url, {"role": "approver", "may_decide": "mail.*"}).status_code == 302
+    assert entries(acme)[-1][:2] == (
+        "authority.changed",
+        {"name": "bob", "before": limited, "after": {"may_decide": ["mail.send"]}},
+    )
+
+
+def test_an_admin_says_who_stands_in_for_whom_and_never_themself_for_another(acme: Place) -> None:
+    browser = acme.browser("ada")
+    add = "/admin/approvals/substitution/add/"
+    asked = {
+        "absent": str(member(acme, "bob").pk),
+        "stands_in": str(member(acme, "olga").pk),
+        "starts_at": "",
+        "ends_at": "2999-12-31 18:00",
+    }
+    before = head(acme)
+    for wrong in ({"stands_in": str(member(acme, "ada").pk)}, {"stands_in": asked["absent"]}):
+        answer = browser.post(add, {**asked, **wrong})
+        assert (answer.status_code, bool(answer.context["adminform"].form.errors)) == (200, True)
+    assert browser.post(add, {**asked, "ends_at": "2020-01-01 18:00"}).status_code == 200
+    assert head(acme) == before
+
+    assert browser.post(add, asked).status_code == 302
+    with tenant_scope(acme.id):
+        row = Substitution.objects.get()
+    assert (row.person_id, row.substitute_id) == (acme.people["bob"].pk, acme.people["olga"].pk)
+    version = head(acme)[1]
+    end = f"/admin/approvals/substitution/{row.pk}/end/"
+    assert browser.get(end).status_code == 200
+    assert browser.post(end).status_code == 303
+    with tenant_scope(acme.id):
+        assert Substitution.objects.get().ended_at is not None
+    assert head(acme)[1] == version + 1
+    assert [one[0] for one in entries(acme)[-2:]] == ["substitution.added", "substitution.removed"]
 
 
 def test_a_glob_that_is_none_is_told_at_its_field(acme: Place) -> None:

@@ -147,6 +147,8 @@ def fill_with_everything(api: Api) -> None:
     asked = {"text": "Which host?"}
     question = api.made("alice", "POST", f"/gates/{step['gate']}/questions", asked)
     freeze = api.made("olga", "POST", "/freezes", {"scope": "agent", "name": "other", "note": "x"})
+    stands_in = {"substitute": "bob", "ends_at": "2999-12-31T00:00:00Z"}
+    substitution = api.made("alice", "POST", "/substitutions", stands_in)
     api.ids = {
         "runs": run["id"],
         "steps": step["id"],
@@ -155,6 +157,7 @@ def fill_with_everything(api: Api) -> None:
         "interrupts": step["interrupt"],
         "checkpoints": run["checkpoint"],
         "freezes": freeze["id"],
+        "substitutions": substitution["id"],
         "decided": decided["id"],
         "decision": decided["decisions"][0]["id"],
         "question": question["id"],

@@ -405,7 +405,7 @@ def test_every_path_of_gates_is_published(house):
         (path, method)
         for path, methods in paths.items()
         for method in methods
-        if "gates" in path or "policies" in path
+        if "gates" in path or "policies" in path or "substitutions" in path
     }
     assert {
         (path, method) for path, method in published if method in {"get", "post", "delete"}
@@ -418,6 +418,9 @@ def test_every_path_of_gates_is_published(house):
         ("/api/v1/gates/{id}/assignment", "post"),
         ("/api/v1/gates/{id}/questions", "post"),
         ("/api/v1/gates/{id}/questions/{question}/answer", "post"),
+        ("/api/v1/substitutions", "get"),
+        ("/api/v1/substitutions", "post"),
+        ("/api/v1/substitutions/{id}", "delete"),
         ("/api/v1/policies/current", "get"),
         ("/api/v1/policies", "get"),
         ("/api/v1/policies/calibration", "get"),

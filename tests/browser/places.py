@@ -58,6 +58,7 @@ def places(desk: Desk) -> list[Place]:
         Place("why", f"/steps/{large.step.id}/why"),
         Place("profile", "/profile"),
         Place("password", "/profile/password"),
+        Place("substitutions", "/substitutions"),
         Place("notices", "/notices"),
         Place("undecidable", "/undecidable", "ada"),
         Place("tenant", "/tenant"),

@@ -24,6 +24,8 @@ FAULTS = "tests/faults"
 ROWS = "tests/promises/test_rows.py"
 GATES = "tests/promises/test_gates.py"
 VERDICTS = f"{ENGINE}/test_verdicts.py"
+LIMITS = "tests/approvals/test_limits.py"
+SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 BULK = "tests/approvals/test_bulk.py"
 TAMPERING = "tests/approvals/test_tampering.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
@@ -46,6 +48,14 @@ def _touching(look: Any) -> Any:
 def _as_if_read(read: Any) -> Any:
     """A reader that takes a body it could not read for an empty one."""
     return lambda answer, scrubber: read(answer, scrubber)._replace(fault=None)
+
+
+def _whenever(asked: str) -> str:
+    """The authority function as if a substitution knew no time."""
+    before, after = "stands.starts_at <= clock_timestamp()", "stands.ends_at > clock_timestamp()"
+    assert before in asked
+    assert after in asked
+    return asked.replace(before, "true").replace(after, "true")
 
 
 def _unchecked(_: Any) -> Any:
@@ -201,6 +211,46 @@ GUARDS: tuple[Guard, ...] = (
         "1: nobody decides who may not",
         patch("approvals.deciders.check", nothing),
         (HISTORIES,),
+    ),
+    Guard(
+        "limits of authority are asked",
+        "1: nobody decides more than their limit allows, and who has one goes the long way",
+        both(
+            patch("approvals.authority.exceeded", lambda _: lambda *_: ()),
+            rewrite("approvals_refusal", ("'beyond-authority'", "NULL")),
+        ),
+        (
+            f"{LIMITS}::test_whoever_is_beyond_their_limit_is_told_the_limit_and_nothing_changes",
+            f"{LIMITS}::test_a_person_with_a_limit_goes_the_long_way_and_is_let_through_within_it",
+            f"{LIMITS}::test_an_approval_beyond_a_limit_set_since_is_asked_about_anew_before_its_effect",
+        ),
+    ),
+    Guard(
+        "a substitution runs in its time only",
+        "1: nobody decides for another before or after it was said",
+        patch("approvals.authority._REFUSALS", _whenever),
+        (f"{SUBSTITUTIONS}::test_it_begins_and_ends_by_itself_at_its_time",),
+    ),
+    Guard(
+        "what a substitute approved holds no longer than the substitution",
+        "1: an approval ends with the right it was given by",
+        patch("approvals.services.decisions._valid_until", nothing),
+        (
+            f"{SUBSTITUTIONS}::test_what_a_substitute_approved_starts_no_more_once_it_has_ended_by_itself",
+        ),
+    ),
+    Guard(
+        "a person and their substitute are one",
+        "1: no quorum is reached by two with one authority",
+        patch("approvals.services.decisions._is_own", always(value=False)),
+        (f"{SUBSTITUTIONS}::test_the_two_are_one_vote_whoever_comes_first",),
+        red="IntegrityError",  # the database holds a part of it too
+    ),
+    Guard(
+        "one_counting_vote_for_a_person",
+        "1: the database counts one authority once",
+        drop_index("one_counting_vote_for_a_person"),
+        (f"{SUBSTITUTIONS}::test_the_database_holds_one_vote_for_a_person",),
     ),
     Guard(
         "a stop reaches those below, in any history",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from approvals.models import Decision
+from approvals.services import substitutions
+from tenants.clock import database_now
 from tests.approvals.house import House
 from tests.pages.browser import outside
 from tests.pages.conftest import Open, nothing_changes
@@ -29,13 +32,20 @@ def paths(house: House) -> list[str]:
     house.look(settled, "alice")
     house.decide("alice", settled, "reject", reason="no")
     decision = Decision.objects.get()
+    ends_at = database_now() + timedelta(days=1)
+    alice = house.people["alice"]
+    stands_in = substitutions.set_as(alice, substitute="bob", ends_at=ends_at).row
     return [
         *(
             reverse(name)
-            for name in ("inbox", "review", "reviewed", "decided", "profile", "password", "tenant")
+            for name in (
+                *("inbox", "review", "reviewed", "decided", "profile", "password", "tenant"),
+                "substitutions",
+            )
         ),
         *(reverse(name, args=[gate.pk]) for name in ("decision", "record", "edit")),
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
+        reverse("end-substitution", args=[stands_in.pk]),
         reverse("assignment", args=[gate.pk]),
         reverse("questions", args=[gate.pk]),
         reverse("why", args=[gate.step_id]),

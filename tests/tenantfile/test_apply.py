@@ -260,6 +260,22 @@ def test_the_difference_is_told_by_member(apply: Apply) -> None:
     )
 
 
+def test_a_limit_is_told_by_member_and_again_is_no_change(apply: Apply) -> None:
+    apply(ACME)
+    changed = acme()
+    limit = "decimal(arguments.amount) <= decimal('500')"
+    changed["members"][2]["may_decide"] = [{"tools": ["payments.*"], "condition": limit}]
+    told = json.dumps([{"tools": ["payments.refund"], "condition": limit}])
+    assert (
+        f'~ authority bob\n      may_decide: ["mail.send"] -> {told}'
+        in apply(changed, dry_run=True).output
+    )
+    assert apply(changed).succeeded
+    assert "no changes" in apply(changed).output
+    changed["members"][2]["may_decide"] = ["payments.refund"]
+    assert f'may_decide: {told} -> ["payments.refund"]' in apply(changed).output
+
+
 def test_a_glob_that_matches_no_tool_is_noted(apply: Apply) -> None:
     changed = acme()
     changed["members"][2]["may_decide"] = ["mails.*"]

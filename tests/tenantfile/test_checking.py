@@ -54,6 +54,20 @@ MAIL = {"kind": "http", "url": "http://127.0.0.1:1/"}
         (put("members", 0, "email", value="ada"), "members/0/email"),
         (put("members", 1, "may_decide", value="*"), "members/1/may_decide"),
         (put("members", 1, "may_decide", 0, value="mail.?"), "members/1/may_decide/0"),
+        *(
+            (put("members", 1, "may_decide", 0, value=entry), f"members/1/may_decide/0{at}")
+            for entry, at in (
+                ({"tools": ["*"]}, "/condition"),
+                ({"tools": [], "condition": "true"}, "/tools"),
+                ({"tools": "*", "condition": "true"}, "/tools"),
+                ({"tools": ["*", "mail.?"], "condition": "true"}, "/tools/1"),
+                ({"tools": ["*"], "condition": "true", "until": "x"}, "/until"),
+                ({"tools": ["*"], "condition": "amount < 5"}, "/condition"),
+                ({"tools": ["*"], "condition": "run.workflow == 'w'"}, "/condition"),
+                ({"tools": ["*"], "condition": "x" * 2001}, "/condition"),
+                ({"tools": ["*"], "condition": True}, "/condition"),
+            )
+        ),
         (put("members", 0, "password", value="x"), "members/0/password"),
         (add("members", {"username": "eve"}), "members/4/email"),
         (put("groups", "finance", 0, value="eve"), "groups/finance/0"),

@@ -68,7 +68,7 @@ def expired(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
 
 def voted(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     said = Decision.objects.filter(pk__in=named, withdrawn_at=None).order_by("pk")
-    related = said.select_related("user", "gate__run__agent", "gate__step")
+    related = said.select_related("user", "acting_for", "gate__run__agent", "gate__step")
     return [_voted(decision) for decision in related]
 
 
@@ -123,6 +123,8 @@ def _expired(gate: Gate) -> Told:
 def _voted(decision: Decision) -> Told:
     """Tell who had approved a gate what another has said of it since."""
     gate, who = decision.gate, name_of(decision.user)
+    if decision.acting_for is not None:
+        who = f"{who} for {name_of(decision.acting_for)}"
     headline = plain(gate.headline)
     start, said = _said(decision, gate, who)
     return Told(
