@@ -84,6 +84,24 @@ class ConfirmationRequired(Problem):
     code, status = "confirmation-required", 422
 
 
+class ReasonRequired(Problem):
+    """One of the declared reasons is chosen, and with some of them a note is given."""
+
+    code, status = "reason-required", 422
+
+
+class UnknownReason(Problem):
+    """No reason of this code is declared for this decision."""
+
+    code, status = "unknown-reason", 422
+
+
+class DecisionNotAllowed(Problem):
+    """The tool allows no such decision about its calls."""
+
+    code, status = "decision-not-allowed", 422
+
+
 class DeniedByPolicy(Problem):
     """Policy denies the edited arguments."""
 

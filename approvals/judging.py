@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db.models import Max
 
 from approvals.models import PolicyStatus, PolicyVersion
-from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy
+from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy, offered
 from config.memo import Memo
 from interrupts.authorizer import Judgement
 from interrupts.models import Reason, Run, Step, ToolVersion
@@ -65,6 +65,12 @@ def _read(number: int) -> Policy:
     if number != NO_POLICY:
         document = PolicyVersion.objects.get(number=number, status=PolicyStatus.PUBLISHED).document
     return Policy(number, document, compile_policy(document))
+
+
+def reasons(number: int, tool: str) -> list[dict[str, Any]]:
+    """Return the reasons that a policy version declares for deciding calls of the tool."""
+    declared = policy(number).document.get("reasons")
+    return offered(declared, tool) if declared else []
 
 
 @lru_cache(maxsize=10_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from approvals.models import Gate
@@ -26,6 +27,12 @@ def take_up(gate: Gate, judgement: Judgement) -> None:
     if cool_down := max(gate.routing.get("cool_down", 0), said.get("cool_down", 0)):
         said["cool_down"] = cool_down
     gate.approvers, gate.routing = _approvers(judgement), said
+
+
+def offer(gate: Gate, reasons: Sequence[Mapping[str, Any]]) -> None:
+    """Write on the gate the reasons that whoever decides it chooses from."""
+    rest = {name: value for name, value in gate.routing.items() if name != "reasons"}
+    gate.routing = {**rest, "reasons": list(reasons)} if reasons else rest
 
 
 def is_escalated(gate: Gate, judgement: Judgement) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from approvals.models import Decision, Gate
+from approvals.models import OPEN_GATES, Decision, Gate
 from interrupts import catalogue
 from interrupts.models import Question, ToolVersion
 from tenants.scope import current_tenant_id
@@ -37,6 +37,11 @@ class GateShown:
     @property
     def version(self) -> ToolVersion:
         return catalogue.version(current_tenant_id(), self.gate.tool_version_id)
+
+    @property
+    def allowed_decisions(self) -> list[str]:
+        """What people may choose of it by its tool's version; nothing once it is final."""
+        return self.version.allowed_decisions if self.gate.state in OPEN_GATES else []
 
     @property
     def looked_back(self) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from approvals import deciders, queue, routing, selectors, snapshots
+from approvals import deciders, judging, queue, routing, selectors, snapshots
 from approvals.models import (
     GATE_MOVES,
     OPEN_GATES,
@@ -173,6 +173,7 @@ def require(gate: Gate, judgement: Judgement) -> None:
     """Write on the gate what policy asks for; a larger quorum that was asked for stays."""
     detail = judgement.detail
     routing.take_up(gate, judgement)
+    routing.offer(gate, judging.reasons(judgement.policy_version, gate.step.tool_name))
     gate.rule = judgement.rule
     gate.policy_version = judgement.policy_version
     gate.triggers = detail.get("triggers") or [_untold(judgement)]

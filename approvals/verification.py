@@ -194,6 +194,8 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "edits": bytes(row.edits).hex() if row.edits is not None else None,
         "value": bytes(row.value).hex() if row.value is not None else None,
         "reason": said.imprint_of(row.reason),
+        "reason_code": row.reason_code,
+        "reason_text": said.imprint_of(row.reason_text),
         "policy_version": row.policy_version,
         "counts": row.counts,
         "at": row.at,
@@ -202,6 +204,8 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
     expected: dict[str, Any] = {
         "value": None,
         "reason": None,
+        "reason_code": None,
+        "reason_text": None,
         **said.data,
         "tenant": current_tenant_id(),
         "by": said.by,
@@ -222,6 +226,7 @@ def _answer_faults(run: UUID, decisions: Mapping[str, Decision]) -> Iterator[Fau
             "verdict": decision.verdict,
             "resolution": row.resolution,
             "note": decision.reason,
+            **({} if decision.reason_code is None else {"reason_code": decision.reason_code}),
         }
         if row.response != expected or (decision and decision.gate_id != row.gate):
             yield Fault(run, f"interrupt {row.pk}", "was not answered like this")

@@ -55,7 +55,10 @@ _DECISION_REFUSALS: Final = {
     "damaged": 409,
     "checkpoint-version": 409,
     "version-mismatch": 412,
+    "decision-not-allowed": 422,
     "confirmation-required": 422,
+    "unknown-reason": 422,
+    "reason-required": 422,
     "invalid-arguments": 422,
     "denied-by-policy": 422,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from approvals.models import Ceremony, GateState, Pattern, Verdict
+from approvals.policy.reasons import DECISIONS
 from interrupts.api.bodies import one_of
 from interrupts.api.shapes import (
     DIGEST,
@@ -20,7 +21,7 @@ from interrupts.api.shapes import (
     or_none,
     shown,
 )
-from interrupts.models import Effect, Risk
+from interrupts.models import Choice, Effect, Risk
 from tenants.api.body import ANY, FREE, ID, INSTANT, nullable
 from tenants.api.checks import Schema
 from tenants.api.openapi import component
@@ -49,6 +50,8 @@ DECISION: Final = component(
             "digest": DIGEST,
             "edits": or_none(FREE),
             "reason": TEXT_OR_NONE,
+            "reason_code": {**TEXT_OR_NONE, "description": "Of the declared one that was chosen."},
+            "reason_text": {**TEXT_OR_NONE, "description": "What that one says."},
             "policy_version": INTEGER,
             "counts": FLAG,
             "at": INSTANT,
@@ -60,6 +63,8 @@ DECISION: Final = component(
             "digest",
             "edits",
             "reason",
+            "reason_code",
+            "reason_text",
             "policy_version",
             "counts",
             "at",
@@ -149,6 +154,16 @@ _GATE: Final[Schema] = shown(
     undecidable=FLAG,
     required_confirmation=TEXT_OR_NONE,
     allowed=listed(shown(verdict=one_of(*Verdict), consequence=TEXT)),
+    allowed_decisions={
+        **listed(one_of(*Choice)),
+        "description": "What its tool lets people choose; `edit` is to approve with `arguments`.",
+    },
+    reasons={
+        **listed(
+            shown(code=TEXT, text=TEXT, decisions=listed(one_of(*DECISIONS)), needs_note=FLAG)
+        ),
+        "description": "Which the tenant declares: `reason_code` names one.",
+    },
     expires_at=INSTANT_OR_NONE,
     on_expiry=TEXT_OR_NONE,
     escalate_to={**TEXT_OR_NONE, "description": "The group that is asked after those asked first."},
@@ -329,6 +344,10 @@ OVERGATING: Final = component(
                 asked=INTEGER,
                 alone={**INTEGER, "description": "No other rule asked about the same call."},
                 **_COUNTS,
+                reasons={
+                    **listed(shown(code=TEXT, times=INTEGER)),
+                    "description": "The declared reasons that people chose, the most frequent first.",
+                },
                 median_seconds=_NUMBER_OR_NONE,
                 refusal=or_none(_PROPORTION),
                 in_vain=FLAG,

@@ -9,6 +9,7 @@ from approvals.policy.judging import (
     Verdict,
     compile_policy,
 )
+from approvals.policy.reasons import offered, told
 from approvals.policy.validation import validate_policy
 
 __all__ = [
@@ -20,5 +21,7 @@ __all__ = [
     "Verdict",
     "compile_policy",
     "explain",
+    "offered",
+    "told",
     "validate_policy",
 ]

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from approvals.policy.conditions import condition_faults
 from approvals.policy.judging import DEFAULT
+from approvals.policy.reasons import reason_faults
 from config.globs import glob_fault, overlap
 from config.jsontext import pointer, value_faults
 
@@ -64,6 +65,7 @@ def _document_faults(
         "allowed_hosts": lambda hosts: _list(hosts, _host, "allowed hosts", at_least=0),
         "rules": lambda rules: _rules(rules, groups),
         "scorers": _scorers,
+        "reasons": reason_faults,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
         "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
     }

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from config.jsontext import digest
 from interrupts.catalogue import TOOL_SECRET
-from interrupts.declarations import FORM, full_form, secret_faults
+from interrupts.declarations import FORM, full_form, secret_faults, standing
 from interrupts.effects import needs_secret
 from interrupts.effects.validation import secrets_named
 from interrupts.errors import UnknownSecret
@@ -102,7 +102,7 @@ def _plan(known: Tool | None, declaration: Declaration) -> _Plan:
 
 def _new_version(tool: Tool, form: dict[str, Any]) -> ToolVersion | None:
     """Return the version that ``form`` needs; None where the one in force is it."""
-    stands = digest(form)
+    stands = digest(standing(form))
     if tool.current is not None and tool.current.digest == stands:
         return None
     executor = form["executor"]

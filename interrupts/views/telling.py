@@ -283,6 +283,7 @@ def _decided(said: Said) -> Words:
         icon="user",
         css="ok" if verdict in {"approve", "respond"} else "bad",
         what=f"{said.by} {VERDICTS.get(verdict, verdict)} this{edited}",
+        chip=_chip("reason", said.text("reason_code")),
         gate=said.text("gate"),
         saw=said.text("digest"),
         decision=said.text("decision"),
