@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from approvals import authority
 from approvals.authority import Refusal, RunFor
@@ -90,6 +90,11 @@ def entitled(gates: Sequence[UUID], among: Iterable[UUID]) -> Mapping[UUID, set[
     return found
 
 
+# From now on till people are reminded: as policy says, or half of the time that is left.
+_WARNED: Final = """coalesce(
+                gate.expires_at - %(now)s::timestamptz
+                    - make_interval(secs => (gate.routing ->> 'warn_before')::float8),
+                (gate.expires_at - %(now)s::timestamptz) / 2)"""
 _ASSIGN: Final = f"""
     WITH added AS (
         INSERT INTO approvals_assignment (id, tenant_id, gate_id, user_id, assigned_at)
@@ -107,10 +112,7 @@ _ASSIGN: Final = f"""
     CROSS JOIN LATERAL (VALUES
         ('{ASKED}', %(now)s::timestamptz, coalesce(wants.asked, true)),
         ('{REMINDER}', %(now)s::timestamptz
-            + coalesce(
-                gate.expires_at - %(now)s::timestamptz
-                    - make_interval(secs => (gate.routing ->> 'warn_before')::float8),
-                (gate.expires_at - %(now)s::timestamptz) / 2),
+            + {_WARNED},
             coalesce(wants.reminders, true))
     ) told (kind, due_at, is_wanted)
     WHERE told.is_wanted AND told.due_at IS NOT NULL
@@ -128,6 +130,30 @@ def assign(gates: Sequence[UUID], now: datetime) -> None:
         tells = cursor.rowcount > 0
     if tells:
         tell_soon()
+
+
+_REMIND: Final = f"""
+    INSERT INTO tenants_outboxmessage
+        (id, tenant_id, kind, payload, about, recipient, due_at, attempts, error)
+    SELECT gen_random_uuid(), gate.tenant_id, '{REMINDER}', '{{}}', gate.id, asked.user_id,
+        %(now)s::timestamptz + {_WARNED}, 0, ''
+    FROM approvals_gate gate
+    JOIN approvals_assignment asked ON asked.gate_id = gate.id AND asked.passed_at IS NULL
+    JOIN tenants_user person ON person.id = asked.user_id AND person.email <> ''
+    LEFT JOIN approvals_noticepreference wants ON wants.user_id = asked.user_id
+    WHERE gate.id = %(gate)s AND coalesce(wants.reminders, true)
+    ON CONFLICT DO NOTHING"""  # noqa: S608 - names of ours
+
+
+def remind_anew(gate_id: UUID, now: datetime) -> None:
+    """Have those who are asked reminded by the gate's new end, whether or not they were before.
+
+    A reminder that is being sent now stays as it is.
+    """
+    of_gate = OutboxMessage.objects.filter(kind=REMINDER, about=gate_id)
+    of_gate.filter(Q(attempts=0) | Q(due_at=None)).delete()
+    with connection.cursor() as cursor:
+        cursor.execute(_REMIND, {"gate": gate_id, "now": now})
 
 
 def nobody_may(gate_id: UUID) -> bool:

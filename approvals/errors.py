@@ -72,6 +72,12 @@ class NotInBulk(DomainError):
     code = "not-in-bulk"
 
 
+class NotExtendable(DomainError):
+    """Policy gives nobody more time for this gate, or it has no end."""
+
+    code = "not-extendable"
+
+
 class AlreadyStarted(DomainError):
     """What was decided has begun, or stands for good."""
 

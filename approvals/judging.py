@@ -143,6 +143,7 @@ def _routing(verdict: Verdict) -> dict[str, Any]:
         "escalate_in": verdict.expires_in if verdict.escalate_to else None,
         "warn_before": verdict.warn_before,
         "cool_down": verdict.cool_down or None,
+        "extendable_to": verdict.extendable_to,
     }
     return {name: value for name, value in said.items() if value is not None}
 

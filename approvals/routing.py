@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from approvals.models import Gate
@@ -45,6 +46,22 @@ def is_escalated(gate: Gate, judgement: Judgement) -> bool:
         and gate.routing["escalated_from"] == _approvers(judgement)
         and gate.routing.get("escalate_to") == _routing(judgement).get("escalate_to")
     )
+
+
+def extendable_until(gate: Gate, judgement: Judgement | None = None) -> datetime | None:
+    """Return until when people may extend the gate at most; None: no longer than it is.
+
+    That is by what the gate says, or by ``judgement`` where policy says something new. It counts
+    from when those were asked who are asked now.
+    """
+    kept = judgement is None or is_escalated(gate, judgement)
+    said = gate.routing if kept or judgement is None else _routing(judgement)
+    seconds, asked_at = said.get("extendable_to"), gate.routing.get("asked_at")
+    if seconds is None or gate.expires_at is None:
+        return None
+    since = datetime.fromisoformat(asked_at) if asked_at else gate.opened_at
+    latest = since + timedelta(seconds=seconds)
+    return latest if latest > gate.expires_at else None
 
 
 def approvers(gate: Gate, judgement: Judgement | None) -> list[str]:

@@ -188,6 +188,8 @@ def escalate(work: Work, gate: Gate) -> None:
     """
     to, seconds = gate.routing["escalate_to"], gate.routing["escalate_in"]
     gate.routing = {**gate.routing, "escalated_from": list(gate.approvers)}
+    if "extendable_to" in gate.routing:
+        gate.routing["asked_at"] = snapshots.instant(work.now)
     gate.approvers = [to]
     gate.expires_at = work.now + timedelta(seconds=seconds)
     gate.on_expiry = "reject"

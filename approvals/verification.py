@@ -124,6 +124,7 @@ _TAKES: Final[dict[str, Callable[[VotesTold, Said], None]]] = {
     "gate.previewed": _vouched,
     "gate.updated": _vouched,
     "gate.escalated": _vouched,
+    "gate.extended": _vouched,
     "gate.decided": _decided,
     "gate.question_asked": _asked,
     "gate.question_answered": _answered,

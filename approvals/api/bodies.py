@@ -9,6 +9,7 @@ from approvals.models import Verdict
 from approvals.policy.reasons import MAX_CODE
 from approvals.services.assignments import MAX_NOTE
 from approvals.services.bulk import MOST
+from approvals.services.extensions import MAX_NOTE as MAX_EXTENSION_NOTE
 from approvals.services.questions import MAX_ANSWER, MAX_QUESTION
 from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
 from interrupts.api.bodies import SESSION, SHARE, one_of
@@ -70,6 +71,16 @@ ANSWER: Final = members({"text": text(MAX_ANSWER, least=1)}, {"session": SESSION
 
 REASSIGN: Final = members(
     {"to": text(150, least=1, description="A username.")}, {"note": text(MAX_NOTE)}
+)
+
+EXTEND: Final = members(
+    {
+        "expires_at": {
+            **INSTANT,
+            "description": "Later than it is, and no later than the gate's `extendable_until`.",
+        },
+        "note": text(MAX_EXTENSION_NOTE, least=1),
+    }
 )
 
 CHECK: Final = members(

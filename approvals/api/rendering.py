@@ -44,6 +44,7 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         "allowed": _allowed(shown),
         "allowed_decisions": shown.allowed_decisions,
         "reasons": row.reasons if row.state in OPEN_GATES else [],
+        "extendable_until": instant(shown.extendable_until),
         "on_expiry": row.on_expiry,
         "escalate_to": row.routing.get("escalate_to"),
         "escalated": "escalated_from" in row.routing,

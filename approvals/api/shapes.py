@@ -165,6 +165,11 @@ _GATE: Final[Schema] = shown(
         "description": "Which the tenant declares: `reason_code` names one.",
     },
     expires_at=INSTANT_OR_NONE,
+    extendable_until={
+        **INSTANT_OR_NONE,
+        "description": "Until when people who may decide it may have it wait at most; null: no"
+        " longer than it does.",
+    },
     on_expiry=TEXT_OR_NONE,
     escalate_to={**TEXT_OR_NONE, "description": "The group that is asked after those asked first."},
     escalated={**FLAG, "description": "That group is asked now."},

@@ -41,6 +41,7 @@ _OF_ASKING: Final = (
     "escalate_to",
     "warn_before",
     "cool_down",
+    "extendable_to",
 )
 _RULE_MEMBERS: Final = ("name", "trigger", "then", "tools", "condition", "reason")
 
@@ -236,6 +237,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "escalate_to": _short_text,
     "warn_before": _seconds,
     "cool_down": _seconds,
+    "extendable_to": _seconds,
 }
 
 
@@ -248,6 +250,9 @@ def _expiry(rule: dict[str, Any]) -> Iterator[Fault]:
     warned, given = rule.get("warn_before"), rule.get("expires_in")
     if isinstance(warned, int) and not (isinstance(given, int) and warned < given):
         yield "/warn_before", "People are warned some time before expires_in is over."
+    longest = rule.get("extendable_to")
+    if isinstance(longest, int) and not (isinstance(given, int) and given < longest):
+        yield "/extendable_to", "People may extend expires_in, to what is longer."
 
 
 def _approvers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -35,6 +36,7 @@ from tenants.views.page import PageView, reading_only, see_other
 from tenants.views.signing import sign_in_again
 from tenants.views.visits import Visit
 
+_LONGER: Final = (timedelta(hours=1), timedelta(hours=4), timedelta(days=1), timedelta(days=7))
 # What is mended where an edit is shown: the edit itself is in order.
 _MENDED: Final = (
     ConfirmationRequired,
@@ -156,11 +158,21 @@ def decision_page(
         "reasons": _reasons(gate),
         "longest_question": MAX_QUESTION,
         "handovers": records.handovers(gate),
+        "extended": records.extensions(gate),
+        "extensions": _extensions(shown),
         "handed_to": _may_hand_to(visit, gate, beside),
         "next": waiting.next_waiting(viewer, gate),
     }
     status = refusal.status if refusal is not None else 200
     return view.page(visit, "approvals/decision.html", context, status=status)
+
+
+def _extensions(shown: GateShown) -> Sequence[datetime]:
+    """Return until when the gate may be extended, for choice; nothing: it can't be."""
+    latest, ends = shown.extendable_until, shown.gate.expires_at
+    if latest is None or ends is None:
+        return ()
+    return [*(ends + more for more in _LONGER if ends + more < latest), latest]
 
 
 def _reasons(gate: Gate) -> Mapping[str, Any]:

@@ -328,6 +328,16 @@ def _gate_handed(said: Said) -> Words:
     )
 
 
+def _gate_extended(said: Said) -> Words:
+    return Words(
+        icon="clock",
+        css="safe",
+        what=f"{said.by} gave its decision more time",
+        quoted=said.text("note"),
+        gate=said.text("gate"),
+    )
+
+
 def _gate(what: str, icon: str = "gate", css: str = "safe") -> Callable[[Said], Words]:
     def tell(said: Said) -> Words:
         return Words(icon=icon, css=css, what=what, quoted=said.text("why"), gate=said.text("gate"))
@@ -487,6 +497,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "gate.question_asked": _question,
     "gate.question_answered": _answer,
     "gate.reassigned": _gate_handed,
+    "gate.extended": _gate_extended,
     "gate.votes_ended": _gate("earlier approvals count no more", "undo"),
     "gate.decision_withdrawn": _gate("a decision was taken back", "undo"),
     "gate.reopened": _gate("waits for a decision again"),
