@@ -37,6 +37,7 @@ def paths(house: House) -> list[str]:
         *(reverse(name, args=[gate.pk]) for name in ("decision", "record", "edit")),
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
         reverse("assignment", args=[gate.pk]),
+        reverse("extension", args=[gate.pk]),
         reverse("questions", args=[gate.pk]),
         reverse("why", args=[gate.step_id]),
         *(reverse(name, args=[settled.pk, decision.pk]) for name in ("seen", "withdraw")),
