@@ -42,7 +42,7 @@ def test_what_the_tool_takes_away_is_refused_and_nothing_changes(
     gate = house.ask()
     before = house.trace(gate)
     status, body = decide(house, gate, verdict, **more)
-    assert (status, body["code"]) == (422, "decision-not-allowed")
+    assert (status, body.get("code")) == (422, "decision-not-allowed")
     assert [one["pointer"] for one in body["errors"]] == [pointer]
     assert house.trace(gate) == before
     assert decide(house, gate, "reject", reason="no")[0] == 201

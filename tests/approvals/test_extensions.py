@@ -113,7 +113,7 @@ def test_what_is_out_of_bounds_changes_nothing(
     before = trace(house, gate)
     at = until if isinstance(until, str) else gate.expires_at + timedelta(seconds=until)
     told = extend(house, gate, at, who, **more)
-    assert (told[0], told[1]["code"]) == (status, code)
+    assert (told[0], told[1].get("code")) == (status, code)
     assert [one["pointer"] for one in told[1].get("errors", [])] == ([pointer] if pointer else [])
     assert trace(house, gate) == before
 

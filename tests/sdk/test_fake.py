@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from abeyance import Failed, Refused, Rejected, StillWaiting
+from abeyance import Failed, Refused, Rejected, Revised, StillWaiting
 from abeyance.testing import FakeAbeyance, Made, Unscripted
 
 
@@ -75,3 +75,17 @@ def test_a_second_client_is_a_second_process() -> None:
     second = FakeAbeyance(service=first.service)
     assert second.resume(run.id).step("pay", "pay", {}).result == 1
     assert [one["id"] for one in first.runs] == [run.id]
+
+
+def test_a_refusal_carries_the_code_of_the_reason_that_was_chosen() -> None:
+    fake = FakeAbeyance({"payments.refund": {"refunded": True}})
+    fake.on("payments.refund").reject("The amount is wrong: by 2", code="wrong-amount")
+    fake.on("payments.refund").request_changes("Smaller, please")
+    run = fake.run("refunds", "Refund order 7")
+    with pytest.raises(Rejected) as refused:
+        run.step("a", "payments.refund", {})
+    assert refused.value.reason_code == refused.value.step.reason_code == "wrong-amount"
+    assert refused.value.reason == "The amount is wrong: by 2"
+    with pytest.raises(Revised) as revised:
+        run.step("b", "payments.refund", {})
+    assert revised.value.reason_code is None
