@@ -8,7 +8,7 @@ or a change elsewhere has made of the gate is `BehindTime`: it is brought up to 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -20,12 +20,15 @@ from approvals.calls import call_of
 from approvals.errors import (
     AlreadyDecided,
     ConfirmationRequired,
+    DecisionNotAllowed,
     DeniedByPolicy,
     DigestMismatch,
     GateExpired,
     GatePreparing,
     NotInBulk,
     NotYourStage,
+    ReasonRequired,
+    UnknownReason,
 )
 from approvals.masking import unmasked
 from approvals.models import OPEN_GATES, Ceremony, Decision, Gate, GateState, Verdict, View
@@ -35,7 +38,7 @@ from config.errors import InvalidBody, faults
 from interrupts import catalogue, content, templates
 from interrupts.authorizer import Judgement
 from interrupts.errors import InvalidArguments
-from interrupts.models import Risk
+from interrupts.models import Choice, Risk
 from interrupts.transitions.steps import of_agent
 from interrupts.work import Work
 from tenants.principal import Principal
@@ -62,6 +65,7 @@ class Wanted:
     arguments: Any = UNSET
     value: Any = UNSET
     reason: str | None = None
+    reason_code: str | None = None
     confirmation: str | bool | None = None
     hold_seconds: float | None = None
     bulk: bool = False  # one of several that are approved together
@@ -82,6 +86,21 @@ class Case:
     number: int  # of the policy in force
     judged: Judgement | None = None  # where policy has changed, or the arguments have
     acting_for: UUID | None = None  # whose authority it is by, where not the person's own
+
+    @property
+    def choice(self) -> Choice:
+        """What the person chooses: an approval of other arguments than those shown is an edit."""
+        return Choice.EDIT if self.edited is not None else Choice(self.wanted.verdict)
+
+    @property
+    def chosen(self) -> Mapping[str, Any] | None:
+        """The declared reason that was chosen for it; None: none was, or there is no such one."""
+        found = (one for one in self.offered if one["code"] == self.wanted.reason_code)
+        return next(found, None)
+
+    @property
+    def offered(self) -> list[dict[str, Any]]:
+        return self.gate.reasons_for(self.choice)
 
     @property
     def approvers(self) -> list[str]:
@@ -254,10 +273,13 @@ def refuse_final(gate: Gate) -> None:
 
 
 def check_content(case: Case) -> None:
-    """Raise NotInBulk, ConfirmationRequired, InvalidBody, InvalidArguments or DeniedByPolicy."""
+    """Raise NotInBulk, DecisionNotAllowed, ConfirmationRequired, UnknownReason, ReasonRequired,
+    InvalidBody, InvalidArguments or DeniedByPolicy."""
     check_bulk(case)
+    check_choice(case)
     if case.wanted.verdict == Verdict.APPROVE:
         _check_ceremony(case)
+    _check_reason(case)
     _check_members(case.wanted)
     _check_hold(case)
     if case.edited is not None:
@@ -268,6 +290,30 @@ def check_bulk(case: Case) -> None:
     """Raise NotInBulk where the gate is approved with others and may not be."""
     if case.wanted.bulk and not case.gate.fits_bulk:
         raise NotInBulk
+
+
+def check_choice(case: Case) -> None:
+    """Raise DecisionNotAllowed where the tool's declaration takes this choice from people."""
+    if case.choice not in case.shown.version.allowed_decisions:
+        at = "/arguments" if case.choice == Choice.EDIT else "/verdict"
+        raise DecisionNotAllowed.at(at, f"Its tool does not allow this: {case.choice}.")
+
+
+def _check_reason(case: Case) -> None:
+    """Hold the reason to those declared for the choice; to approve what is shown takes none."""
+    wanted, chosen = case.wanted, case.chosen
+    codes = ", ".join(one["code"] for one in case.offered)
+    if wanted.reason_code is not None and chosen is None:
+        told = f"It is one of {codes}." if codes else "No reasons are declared for this decision."
+        raise UnknownReason.at("/reason_code", told)
+    if chosen is None and codes and case.choice != Choice.APPROVE:
+        raise ReasonRequired.at("/reason_code", f"Choose one of {codes}.")
+    if chosen is not None and chosen["needs_note"] and not says_why(wanted):
+        raise ReasonRequired.at("/reason", "Say more: this reason needs a note.")
+
+
+def says_why(wanted: Wanted) -> bool:
+    return wanted.reason is not None and bool(wanted.reason.strip())
 
 
 def _check_ceremony(case: Case) -> None:
@@ -291,8 +337,8 @@ def _has_seen(case: Case) -> bool:
 
 def _check_members(wanted: Wanted) -> None:
     approves, responds = wanted.verdict == Verdict.APPROVE, wanted.verdict == Verdict.RESPOND
-    says_why = wanted.reason is not None and wanted.reason.strip()
-    if not (approves or responds or says_why):
+    is_said = says_why(wanted) or wanted.reason_code is not None
+    if not (approves or responds or is_said):
         raise InvalidBody.at("/reason", "Say why: the agent is told.")
     if responds and wanted.value is UNSET:
         raise InvalidBody.at("/value", "This member is missing.")

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from approvals import authority, stages
 from approvals.authority import Call, Capacity, Refused, RunFor
@@ -222,6 +222,11 @@ def entitled(gates: Sequence[UUID], among: Iterable[UUID]) -> Mapping[UUID, set[
 
 _MEMBERS: Final = "SELECT m.user_id AS id FROM tenants_membership m WHERE m.active"
 # Whoever has limits comes back, unless they are named as within them.
+# From now on till people are reminded: as policy says, or half of the time that is left.
+_WARNED: Final = """coalesce(
+                gate.expires_at - %(now)s::timestamptz
+                    - make_interval(secs => (gate.routing ->> 'warn_before')::float8),
+                (gate.expires_at - %(now)s::timestamptz) / 2)"""
 _ASSIGN: Final = f"""
     WITH may AS MATERIALIZED ({_entitled(_MEMBERS, None)}),
     added AS (
@@ -244,10 +249,7 @@ _ASSIGN: Final = f"""
     CROSS JOIN LATERAL (VALUES
         ('{ASKED}', %(now)s::timestamptz, coalesce(wants.asked, true)),
         ('{REMINDER}', %(now)s::timestamptz
-            + coalesce(
-                gate.expires_at - %(now)s::timestamptz
-                    - make_interval(secs => (gate.routing ->> 'warn_before')::float8),
-                (gate.expires_at - %(now)s::timestamptz) / 2),
+            + {_WARNED},
             coalesce(wants.reminders, true))
     ) told (kind, due_at, is_wanted)
     WHERE told.is_wanted AND told.due_at IS NOT NULL
@@ -281,6 +283,30 @@ def _assign(
     if len(limited) < len(rows):
         tell_soon()
     return limited
+
+
+_REMIND: Final = f"""
+    INSERT INTO tenants_outboxmessage
+        (id, tenant_id, kind, payload, about, recipient, due_at, attempts, error)
+    SELECT gen_random_uuid(), gate.tenant_id, '{REMINDER}', '{{}}', gate.id, asked.user_id,
+        %(now)s::timestamptz + {_WARNED}, 0, ''
+    FROM approvals_gate gate
+    JOIN approvals_assignment asked ON asked.gate_id = gate.id AND asked.passed_at IS NULL
+    JOIN tenants_user person ON person.id = asked.user_id AND person.email <> ''
+    LEFT JOIN approvals_noticepreference wants ON wants.user_id = asked.user_id
+    WHERE gate.id = %(gate)s AND coalesce(wants.reminders, true)
+    ON CONFLICT DO NOTHING"""  # noqa: S608 - names of ours
+
+
+def remind_anew(gate_id: UUID, now: datetime) -> None:
+    """Have those who are asked reminded by the gate's new end, whether or not they were before.
+
+    A reminder that is being sent now stays as it is.
+    """
+    of_gate = OutboxMessage.objects.filter(kind=REMINDER, about=gate_id)
+    of_gate.filter(Q(attempts=0) | Q(due_at=None)).delete()
+    with connection.cursor() as cursor:
+        cursor.execute(_REMIND, {"gate": gate_id, "now": now})
 
 
 def nobody_may(gate: Gate) -> bool:

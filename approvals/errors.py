@@ -96,6 +96,12 @@ class NotInBulk(DomainError):
     code = "not-in-bulk"
 
 
+class NotExtendable(DomainError):
+    """Policy gives nobody more time for this gate, or it has no end."""
+
+    code = "not-extendable"
+
+
 class AlreadyStarted(DomainError):
     """What was decided has begun, or stands for good."""
 
@@ -106,6 +112,24 @@ class ConfirmationRequired(Problem):
     """To approve this, more is asked than a click."""
 
     code, status = "confirmation-required", 422
+
+
+class ReasonRequired(Problem):
+    """One of the declared reasons is chosen, and with some of them a note is given."""
+
+    code, status = "reason-required", 422
+
+
+class UnknownReason(Problem):
+    """No reason of this code is declared for this decision."""
+
+    code, status = "unknown-reason", 422
+
+
+class DecisionNotAllowed(Problem):
+    """The tool allows no such decision about its calls."""
+
+    code, status = "decision-not-allowed", 422
 
 
 class DeniedByPolicy(Problem):

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db.models import Max
 
 from approvals.models import PolicyStatus, PolicyVersion
-from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy
+from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy, offered
 from config.memo import Memo
 from interrupts.authorizer import Judgement
 from interrupts.models import Reason, Run, Step, ToolVersion
@@ -65,6 +65,12 @@ def _read(number: int) -> Policy:
     if number != NO_POLICY:
         document = PolicyVersion.objects.get(number=number, status=PolicyStatus.PUBLISHED).document
     return Policy(number, document, compile_policy(document))
+
+
+def reasons(number: int, tool: str) -> list[dict[str, Any]]:
+    """Return the reasons that a policy version declares for deciding calls of the tool."""
+    declared = policy(number).document.get("reasons")
+    return offered(declared, tool) if declared else []
 
 
 @lru_cache(maxsize=10_000)
@@ -137,6 +143,7 @@ def _routing(verdict: Verdict) -> dict[str, Any]:
         "escalate_in": verdict.expires_in if verdict.escalate_to else None,
         "warn_before": verdict.warn_before,
         "cool_down": verdict.cool_down or None,
+        "extendable_to": verdict.extendable_to,
     }
     return {name: value for name, value in said.items() if value is not None}
 

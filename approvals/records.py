@@ -82,11 +82,7 @@ class Handover:
 
 def handovers(gate: Gate) -> list[Handover]:
     """Return who handed the gate to whom, the latest up to a bound, as its run's journal says."""
-    rows = JournalEntry.objects.filter(
-        stream=gate.run_id, kind="gate.reassigned", text__contains=str(gate.pk)
-    )
-    found = list(rows.order_by("-seq").values_list("at", "text")[:MOST_NAMED])[::-1]
-    read = [(at, json.loads(text)) for at, text in found]
+    read = _told_of(gate, "gate.reassigned")
     names = people(one for _, said in read for one in (said["actor"], said["data"]["to"]))
     return [
         Handover(
@@ -97,6 +93,40 @@ def handovers(gate: Gate) -> list[Handover]:
         )
         for at, said in read
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """Who gave the gate more time, until when, and why."""
+
+    at: datetime
+    by: str
+    until: datetime
+    note: str
+
+
+def extensions(gate: Gate) -> list[Extension]:
+    """Return who gave the gate more time, the latest up to a bound, as its run's journal says."""
+    if gate.expires_at is None:
+        return []
+    read = _told_of(gate, "gate.extended")
+    names = people(said["actor"] for _, said in read)
+    return [
+        Extension(
+            at,
+            names.get(said["actor"]["id"], "somebody"),
+            datetime.fromisoformat(said["data"]["expires_at"]),
+            said["data"]["note"],
+        )
+        for at, said in read
+    ]
+
+
+def _told_of(gate: Gate, kind: str) -> list[tuple[datetime, Any]]:
+    """Return the latest entries of that kind about the gate up to a bound, the oldest first."""
+    rows = JournalEntry.objects.filter(stream=gate.run_id, kind=kind, text__contains=str(gate.pk))
+    found = list(rows.order_by("-seq").values_list("at", "text")[:MOST_NAMED])[::-1]
+    return [(at, json.loads(text)) for at, text in found]
 
 
 def _similar(gate: Gate) -> list[Gate]:

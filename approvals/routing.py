@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -51,6 +53,12 @@ def escalate(gate: Gate, to: str) -> None:
         gate.stages = [*gate.stages[:at], other, *gate.stages[at + 1 :]]
 
 
+def offer(gate: Gate, reasons: Sequence[Mapping[str, Any]]) -> None:
+    """Write on the gate the reasons that whoever decides it chooses from."""
+    rest = {name: value for name, value in gate.routing.items() if name != "reasons"}
+    gate.routing = {**rest, "reasons": list(reasons)} if reasons else rest
+
+
 def is_escalated(gate: Gate, judgement: Judgement) -> bool:
     """Whether others are asked in the place of those that this judgement names, by its own word.
 
@@ -62,6 +70,22 @@ def is_escalated(gate: Gate, judgement: Judgement) -> bool:
     named = list(said[at].approvers) if at < len(said) else []
     to = _routing(judgement).get("escalate_to")
     return (gate.routing["escalated_from"], gate.routing.get("escalate_to")) == (named, to)
+
+
+def extendable_until(gate: Gate, judgement: Judgement | None = None) -> datetime | None:
+    """Return until when people may extend the gate at most; None: no longer than it is.
+
+    That is by what the gate says, or by ``judgement`` where policy says something new. It counts
+    from when those were asked who are asked now.
+    """
+    kept = judgement is None or is_escalated(gate, judgement)
+    said = gate.routing if kept or judgement is None else _routing(judgement)
+    seconds, asked_at = said.get("extendable_to"), gate.routing.get("asked_at")
+    if seconds is None or gate.expires_at is None:
+        return None
+    since = datetime.fromisoformat(asked_at) if asked_at else gate.opened_at
+    latest = since + timedelta(seconds=seconds)
+    return latest if latest > gate.expires_at else None
 
 
 def approvers(gate: Gate, judgement: Judgement | None) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
+from approvals import routing
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
 from approvals.stages import Vote
 from interrupts import catalogue
@@ -62,6 +64,16 @@ class GateShown:
     @property
     def version(self) -> ToolVersion:
         return catalogue.version(current_tenant_id(), self.gate.tool_version_id)
+
+    @property
+    def allowed_decisions(self) -> list[str]:
+        """What people may choose of it by its tool's version; nothing once it is final."""
+        return self.version.allowed_decisions if self.gate.state in OPEN_GATES else []
+
+    @property
+    def extendable_until(self) -> datetime | None:
+        """Until when people may have it wait at most; None: no longer than it does."""
+        return routing.extendable_until(self.gate) if self.gate.state in OPEN_GATES else None
 
     @property
     def looked_back(self) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from approvals import deciders, queue, routing, selectors, snapshots
+from approvals import deciders, judging, queue, routing, selectors, snapshots
 from approvals.models import (
     GATE_MOVES,
     OPEN_GATES,
@@ -180,6 +180,7 @@ def require(gate: Gate, judgement: Judgement) -> None:
     """Write on the gate what policy asks for; a larger quorum and more stages that were stay."""
     detail = judgement.detail
     routing.take_up(gate, judgement)
+    routing.offer(gate, judging.reasons(judgement.policy_version, gate.step.tool_name))
     gate.rule = judgement.rule
     gate.policy_version = judgement.policy_version
     gate.triggers = detail.get("triggers") or [_untold(judgement)]
@@ -192,6 +193,8 @@ def escalate(work: Work, gate: Gate) -> None:
     """
     to, seconds = gate.routing["escalate_to"], gate.routing["escalate_in"]
     routing.escalate(gate, to)
+    if "extendable_to" in gate.routing:
+        gate.routing["asked_at"] = snapshots.instant(work.now)
     gate.expires_at = work.now + timedelta(seconds=seconds)
     gate.on_expiry = "reject"
     gate.save(update_fields=["approvers", "stages", "routing", "expires_at", "on_expiry"])

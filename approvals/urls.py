@@ -5,6 +5,7 @@ from django.urls import path
 from approvals.views.assignments import AssignmentView
 from approvals.views.bulk import ReviewedView, ReviewView
 from approvals.views.decision import AnswerView, DecisionView, EditView
+from approvals.views.extensions import ExtensionView
 from approvals.views.lists import DecidedView, InboxView
 from approvals.views.notices import NoticesView, UndecidableView
 from approvals.views.questions import QuestionsView
@@ -26,6 +27,7 @@ urlpatterns = [
     path("decisions/<id:pk>/record", RecordView.as_view(), name="record"),
     path("decisions/<id:pk>/edit", EditView.as_view(), name="edit"),
     path("decisions/<id:pk>/assignment", AssignmentView.as_view(), name="assignment"),
+    path("decisions/<id:pk>/extension", ExtensionView.as_view(), name="extension"),
     path("decisions/<id:pk>/questions", QuestionsView.as_view(), name="questions"),
     path("decisions/<id:pk>/seen/<id:decision>", SeenView.as_view(), name="seen"),
     path("decisions/<id:pk>/withdraw/<id:decision>", WithdrawView.as_view(), name="withdraw"),

@@ -129,6 +129,7 @@ _TAKES: Final[dict[str, Callable[[VotesTold, Said], None]]] = {
     "gate.updated": _vouched,
     "gate.escalated": _vouched,
     "gate.stage_opened": _vouched,
+    "gate.extended": _vouched,
     "gate.decided": _decided,
     "gate.question_asked": _asked,
     "gate.question_answered": _answered,
@@ -202,6 +203,8 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "edits": bytes(row.edits).hex() if row.edits is not None else None,
         "value": bytes(row.value).hex() if row.value is not None else None,
         "reason": said.imprint_of(row.reason),
+        "reason_code": row.reason_code,
+        "reason_text": said.imprint_of(row.reason_text),
         "policy_version": row.policy_version,
         "stage": row.stage,
         "counts": row.counts,
@@ -213,6 +216,8 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "reason": None,
         "stage": None,
         "acting_for": None,
+        "reason_code": None,
+        "reason_text": None,
         **said.data,
         "tenant": current_tenant_id(),
         "by": said.by,
@@ -233,6 +238,7 @@ def _answer_faults(run: UUID, decisions: Mapping[str, Decision]) -> Iterator[Fau
             "verdict": decision.verdict,
             "resolution": row.resolution,
             "note": decision.reason,
+            **({} if decision.reason_code is None else {"reason_code": decision.reason_code}),
         }
         if row.response != expected or (decision and decision.gate_id != row.gate):
             yield Fault(run, f"interrupt {row.pk}", "was not answered like this")

@@ -21,7 +21,7 @@ from interrupts.effects.validation import (
     check_effect,
     secrets_named,
 )
-from interrupts.models import Effect, Risk
+from interrupts.models import Choice, Effect, Risk
 from interrupts.paths import Path, overlaps, parse_pointers
 from interrupts.schemas import check_schema
 from interrupts.schemas.outline import declares
@@ -64,6 +64,11 @@ SHAPE: Final = members(
             "maximum": MAX_KEY_LIFETIME,
         },
         "on_failure": {"type": "string", "enum": ["tell", "interrupt"]},
+        "decisions": {
+            "type": "array",
+            "items": {"type": "string", "enum": [str(one) for one in Choice]},
+            "maxItems": len(Choice),
+        },
         "preview": {"type": ["object", "null"], "additionalProperties": True},
         "reconcile": {"type": ["object", "null"], "additionalProperties": True},
         "compensate": {"type": ["object", "null"], "additionalProperties": True},
@@ -84,6 +89,7 @@ FORM: Final = (
     "roles",
     "key_lifetime",
     "on_failure",
+    "decisions",
     "executor",
     "preview",
     "reconcile",
@@ -91,7 +97,7 @@ FORM: Final = (
     "verifier",
 )
 # What a version's digest leaves out where it is not declared: versions made before are the same.
-_CAME_LATER: Final = frozenset({"verifier"})
+_CAME_LATER: Final = frozenset({"decisions", "verifier"})
 _ABSENT: Final[Mapping[str, Any]] = {
     "sensitive": [],
     "confirmation": "",
@@ -102,6 +108,7 @@ _ABSENT: Final[Mapping[str, Any]] = {
     "roles": {},
     "key_lifetime": None,
     "on_failure": "tell",
+    "decisions": [],
     "preview": None,
     "compensate": None,
 }
@@ -130,12 +137,24 @@ def _content_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
                 faults = check_template(declaration[member], schema, sensitive, is_typed=is_typed)
                 yield from _under(member, faults)
         yield from _role_faults(declaration.get("roles", {}), schema)
+    yield from _decision_faults(declaration)
     effect_faults = check_effect(declaration)
     yield from effect_faults
     if not effect_faults:
         yield from _compensation_faults(declaration)
         if not schema_faults and not sensitive_faults:
             yield from _request_faults(declaration, parse_pointers(sensitive))
+
+
+def _decision_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is declared leaves a way to let the call go and one to stop it."""
+    allowed = declaration.get("decisions", [])
+    for one in (Choice.APPROVE, Choice.REJECT):
+        if allowed and one not in allowed:
+            yield "/decisions", f"{one} can't be taken away."
+    for index, decision in enumerate(allowed):
+        if decision in allowed[:index]:
+            yield pointer("decisions", index), "It stands here twice."
 
 
 def _role_faults(roles: Mapping[str, str], schema: dict[str, Any]) -> Iterator[Fault]:
@@ -184,6 +203,12 @@ def _under(member: str, faults: list[Fault]) -> Iterator[Fault]:
         yield pointer(member) + place, detail
 
 
+def _decisions(allowed: Collection[str]) -> list[str]:
+    """Return what is allowed in one order; all of it is nothing taken away, and so is none named."""
+    is_all = len(allowed) == len(Choice)
+    return [] if is_all else [one.value for one in Choice if one in allowed]
+
+
 def full_form(declaration: Mapping[str, Any]) -> dict[str, Any]:
     """Return a checked declaration with everything it leaves out, but its description.
 
@@ -213,10 +238,11 @@ def full_form(declaration: Mapping[str, Any]) -> dict[str, Any]:
         verifier = {**judging, **verifier}
     parts = {"executor": executor, "reconcile": reconcile, "verifier": verifier}
     given = {**_ABSENT, **declaration, **parts}
+    given["decisions"] = _decisions(given["decisions"])
     return {member: given[member] for member in FORM}
 
 
 def form_digest(form: Mapping[str, Any]) -> str:
     """Return the digest of a full form, by which a version is told from another."""
-    said = {name: one for name, one in form.items() if one is not None or name not in _CAME_LATER}
+    said = {name: one for name, one in form.items() if one or name not in _CAME_LATER}
     return digest(said)

@@ -6,8 +6,10 @@ from typing import Final
 
 from approvals.cases import MAX_HOLD_SECONDS
 from approvals.models import Verdict
+from approvals.policy.reasons import MAX_CODE
 from approvals.services.assignments import MAX_NOTE
 from approvals.services.bulk import MOST
+from approvals.services.extensions import MAX_NOTE as MAX_EXTENSION_NOTE
 from approvals.services.questions import MAX_ANSWER, MAX_QUESTION
 from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
 from interrupts.api.bodies import SESSION, SHARE, one_of
@@ -28,7 +30,17 @@ DECIDE: Final = members(
             " back as it was shown stays what it is.",
         },
         "value": {**ANY, "description": "With `respond`: the step's result."},
-        "reason": text(MAX_REASON, description="Needed to reject and to request changes."),
+        "reason": text(
+            MAX_REASON,
+            description="The person's own words. Needed to reject and to request changes, where no"
+            " reasons are declared or the chosen one needs a note.",
+        ),
+        "reason_code": text(
+            MAX_CODE,
+            least=1,
+            description="Of one of the gate's `reasons` for this decision. Needed where there are"
+            " any, but for approving what is shown.",
+        ),
         "confirmation": {
             "oneOf": [{"type": "boolean"}, text(MAX_CONFIRMATION)],
             "description": "`true` where the ceremony is explicit, the text where it is typed.",
@@ -70,6 +82,15 @@ SUBSTITUTE: Final = members(
         "starts_at": {**INSTANT, "description": "Absent: now."},
         "person": text(150, least=1, description="For whom, where an admin says it of another."),
     },
+)
+EXTEND: Final = members(
+    {
+        "expires_at": {
+            **INSTANT,
+            "description": "Later than it is, and no later than the gate's `extendable_until`.",
+        },
+        "note": text(MAX_EXTENSION_NOTE, least=1),
+    }
 )
 
 CHECK: Final = members(

@@ -13,7 +13,7 @@ from approvals import hot, selectors
 from approvals.api import bodies, rendering, shapes
 from approvals.errors import AlreadyDecided, DigestMismatch, NotYourStage
 from approvals.models import FINAL_GATES, Ceremony, Gate, GateState, Verdict
-from approvals.services import assignments, bulk, decisions, gates
+from approvals.services import assignments, bulk, decisions, extensions, gates
 from approvals.services.bulk import Chosen
 from approvals.services.decisions import Decided
 from approvals.shown import GateShown
@@ -22,7 +22,7 @@ from interrupts.api.runs import NOT_YOUR_RUN
 from interrupts.models import Risk
 from tenants.api.answers import REPLAYED, answer, etag
 from tenants.api.auth import is_fresh
-from tenants.api.checks import Schema
+from tenants.api.checks import Schema, read_instant
 from tenants.api.http import WAIT_QUERY, choice, plain, waiting
 from tenants.api.operation import operation
 from tenants.api.pagination import CURSOR_QUERY, page, page_schema
@@ -57,7 +57,10 @@ _DECISION_REFUSALS: Final = {
     "damaged": 409,
     "checkpoint-version": 409,
     "version-mismatch": 412,
+    "decision-not-allowed": 422,
     "confirmation-required": 422,
+    "unknown-reason": 422,
+    "reason-required": 422,
     "invalid-arguments": 422,
     "denied-by-policy": 422,
 }
@@ -252,6 +255,38 @@ class AssignmentView(TenantView):
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:
         assignments.reassign_gate(call.principal, pk, **call.body, if_match=call.if_match)
+        return gate_answer(selectors.gates().get(pk=pk), call.principal)
+
+
+class ExtensionView(TenantView):
+    subject = Gate
+
+    @operation(
+        "Give a gate more time",
+        description="Whoever may decide it may have it expire later: up to `extendable_until`,"
+        " never sooner. What its expiry does stays as it is; people are reminded anew.",
+        who="people",
+        body=bodies.EXTEND,
+        answers={200: shapes.GATE},
+        refusals={
+            "people-only": 403,
+            "not-an-approver": 403,
+            "own-request": 403,
+            "gate-expired": 410,
+            "already-decided": 409,
+            "not-extendable": 409,
+            "version-mismatch": 412,
+        },
+        versioned=True,
+    )
+    def post(self, call: ApiCall, pk: UUID) -> Answer:
+        extensions.extend_gate(
+            call.principal,
+            pk,
+            expires_at=read_instant(call.body["expires_at"]),
+            note=call.body["note"],
+            if_match=call.if_match,
+        )
         return gate_answer(selectors.gates().get(pk=pk), call.principal)
 
 

@@ -54,6 +54,7 @@ def _rule(rule: RuleAsked) -> Shown:
         "asked": rule.asked,
         "alone": rule.alone,
         **asdict(rule.counts),
+        "reasons": [{"code": code, "times": times} for code, times in rule.reasons.items()],
         "median_seconds": None if rule.seconds is None else round(rule.seconds, 3),
         "refusal": _proportion(rule.refusal),
         "in_vain": rule.in_vain,

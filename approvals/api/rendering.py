@@ -44,7 +44,10 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
         "stages": [_stage(one) for one in shown.stages],
         "may_decide": shown.may_decide,
         "undecidable": row.undecidable_at is not None and row.state in OPEN_GATES,
-        "allowed": _allowed(row, shown.given),
+        "allowed": _allowed(shown),
+        "allowed_decisions": shown.allowed_decisions,
+        "reasons": row.reasons if row.state in OPEN_GATES else [],
+        "extendable_until": instant(shown.extendable_until),
         "on_expiry": row.on_expiry,
         "escalate_to": row.routing.get("escalate_to"),
         "escalated": "escalated_from" in row.routing,
@@ -85,14 +88,13 @@ def told(one: Told) -> Shown:
     return made
 
 
-def _allowed(row: Gate, given: int) -> list[Shown]:
+def _allowed(shown: GateShown) -> list[Shown]:
     """Return the verdicts that may be given now, with what each does in plain words."""
-    if row.state not in OPEN_GATES:
-        return []
-    others = ((verdict, said) for verdict, said in _CONSEQUENCES.items())
+    said = {Verdict.APPROVE: _approval(shown.gate, shown.given), **_CONSEQUENCES}
     return [
-        {"verdict": verdict.value, "consequence": said}
-        for verdict, said in ((Verdict.APPROVE, _approval(row, given)), *others)
+        {"verdict": verdict.value, "consequence": consequence}
+        for verdict, consequence in said.items()
+        if verdict in shown.allowed_decisions
     ]
 
 
@@ -121,6 +123,8 @@ def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
         "digest": one.digest,
         "edits": mask(edits, shown.version.sensitive),
         "reason": one.reason,
+        "reason_code": one.reason_code,
+        "reason_text": one.reason_text,
         "policy_version": one.policy_version,
         "stage": one.stage,
         "counts": one.counts,

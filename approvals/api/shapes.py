@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from approvals.models import Ceremony, GateState, Pattern, Verdict
+from approvals.policy.reasons import DECISIONS
 from interrupts.api.bodies import one_of
 from interrupts.api.shapes import (
     DIGEST,
@@ -20,7 +21,7 @@ from interrupts.api.shapes import (
     or_none,
     shown,
 )
-from interrupts.models import Effect, Risk
+from interrupts.models import Choice, Effect, Risk
 from tenants.api.body import ANY, FREE, ID, INSTANT, nullable
 from tenants.api.checks import Schema
 from tenants.api.openapi import component
@@ -69,6 +70,8 @@ DECISION: Final = component(
             "digest": DIGEST,
             "edits": or_none(FREE),
             "reason": TEXT_OR_NONE,
+            "reason_code": {**TEXT_OR_NONE, "description": "Of the declared one that was chosen."},
+            "reason_text": {**TEXT_OR_NONE, "description": "What that one says."},
             "policy_version": INTEGER,
             "stage": {**INTEGER_OR_NONE, "description": "In which it was said, if any."},
             "counts": FLAG,
@@ -81,6 +84,8 @@ DECISION: Final = component(
             "digest",
             "edits",
             "reason",
+            "reason_code",
+            "reason_text",
             "policy_version",
             "stage",
             "counts",
@@ -173,7 +178,22 @@ _GATE: Final[Schema] = shown(
     undecidable=FLAG,
     required_confirmation=TEXT_OR_NONE,
     allowed=listed(shown(verdict=one_of(*Verdict), consequence=TEXT)),
+    allowed_decisions={
+        **listed(one_of(*Choice)),
+        "description": "What its tool lets people choose; `edit` is to approve with `arguments`.",
+    },
+    reasons={
+        **listed(
+            shown(code=TEXT, text=TEXT, decisions=listed(one_of(*DECISIONS)), needs_note=FLAG)
+        ),
+        "description": "Which the tenant declares: `reason_code` names one.",
+    },
     expires_at=INSTANT_OR_NONE,
+    extendable_until={
+        **INSTANT_OR_NONE,
+        "description": "Until when people who may decide it may have it wait at most; null: no"
+        " longer than it does.",
+    },
     on_expiry=TEXT_OR_NONE,
     escalate_to={**TEXT_OR_NONE, "description": "The group that is asked after those asked first."},
     escalated={**FLAG, "description": "That group is asked now."},
@@ -379,6 +399,10 @@ OVERGATING: Final = component(
                 asked=INTEGER,
                 alone={**INTEGER, "description": "No other rule asked about the same call."},
                 **_COUNTS,
+                reasons={
+                    **listed(shown(code=TEXT, times=INTEGER)),
+                    "description": "The declared reasons that people chose, the most frequent first.",
+                },
                 median_seconds=_NUMBER_OR_NONE,
                 refusal=or_none(_PROPORTION),
                 in_vain=FLAG,

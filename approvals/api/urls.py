@@ -14,6 +14,7 @@ urlpatterns = [
     path("gates/decisions", gates.BulkDecisionsView.as_view()),
     path("gates/<id:pk>/decisions/<id:decision>", gates.DecisionView.as_view()),
     path("gates/<id:pk>/assignment", gates.AssignmentView.as_view()),
+    path("gates/<id:pk>/extension", gates.ExtensionView.as_view()),
     path("gates/<id:pk>/questions", questions.QuestionsView.as_view()),
     path("gates/<id:pk>/questions/<id:question>/answer", questions.AnswerView.as_view()),
     path("substitutions", substitutions.SubstitutionsView.as_view()),

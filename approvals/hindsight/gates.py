@@ -47,6 +47,7 @@ WITH looked_at AS MATERIALIZED (
             ELSE 'as_proposed'
         END AS outcome,
         g.state <> 'approved' OR s.status = 'compensated' AS undone,
+        said.reason,
         extract(epoch FROM said.last_at - g.opened_at)::float8 AS seconds
     FROM (SELECT o.id FROM looked_at o ORDER BY o.id DESC LIMIT %(most)s) latest
     CROSS JOIN LATERAL (SELECT o.* FROM approvals_gate o WHERE o.id = latest.id OFFSET 0) g
@@ -56,6 +57,8 @@ WITH looked_at AS MATERIALIZED (
     ) s{of_workflow}
     CROSS JOIN LATERAL (
         SELECT count(*) > 0 AS by_people, max(d.at) AS last_at,
+            (array_agg(d.reason_code ORDER BY d.id DESC) FILTER (
+                WHERE d.reason_code IS NOT NULL AND d.withdrawn_at IS NULL))[1] AS reason,
             count(d.withdrawn_at) > 0 AND g.state NOT IN ('approved', 'superseded') AS taken_back
         FROM approvals_decision d WHERE d.gate_id = g.id AND d.delegation IS NULL
     ) said

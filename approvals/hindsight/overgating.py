@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +20,7 @@ SELECT looked.found, ruled.* FROM (SELECT count(*) AS found FROM looked_at) look
 LEFT JOIN (
     SELECT rules.name, count(*), count(*) FILTER (WHERE jsonb_array_length(triggers) = 1),
         percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE outcome IS NOT NULL),
-        {COUNTED}
+        string_agg(reason, ' ') FILTER (WHERE outcome IS NOT NULL), {COUNTED}
     FROM judged
     CROSS JOIN LATERAL (
         SELECT DISTINCT one ->> 'rule' AS name FROM jsonb_array_elements(triggers) one
@@ -36,7 +37,7 @@ class RuleAsked:
     """How often a rule asked, as it stands since a version, and what people said.
 
     ``alone``: no other rule asked about the same call. ``seconds`` is the median from a gate's
-    opening to its decision.
+    opening to its decision. ``reasons`` are the declared ones that were chosen, by code, how often.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class RuleAsked:
     alone: int = 0
     seconds: float | None = None
     counts: Counts = field(default_factory=Counts)
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def refusal(self) -> Proportion | None:
@@ -111,8 +113,10 @@ def read_overgating(window: Window, least: int = LEAST_DECIDED) -> Overgating:
     found = {name: told for name, *told in rows}
 
     def asked(rule: str, version: int) -> RuleAsked:
-        asked, alone, seconds, *counts = found.get(rule, (0, 0, None))
-        return RuleAsked(rule, version, least, asked, alone, seconds, Counts(*counts))
+        asked, alone, seconds, codes, *counts = found.get(rule, (0, 0, None, None))
+        # A code has no space in it.
+        reasons = dict(Counter((codes or "").split()).most_common())
+        return RuleAsked(rule, version, least, asked, alone, seconds, Counts(*counts), reasons)
 
     made = [asked(rule, version) for rule, version in rules.items()]
     made.sort(key=lambda one: (not one.in_vain, -one.counts.decided, -one.asked, one.rule))

@@ -12,12 +12,14 @@ longer holds when the step is about to start makes it superseded. No other final
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from approvals.policy import told
 from approvals.policy.stages import Stage, parse_stages
 from interrupts.models import Effect, Interrupt, Risk, Run, Step, Tool, ToolVersion
 from tenants.models import TenantOwned, User
@@ -139,6 +141,15 @@ class Gate(TenantOwned):
     settled_at = models.DateTimeField(null=True)
 
     @property
+    def reasons(self) -> list[dict[str, Any]]:
+        """The declared reasons that whoever decides chooses from; none: they say why themselves."""
+        declared: list[dict[str, Any]] = self.routing.get("reasons", [])
+        return declared
+
+    def reasons_for(self, choice: str) -> list[dict[str, Any]]:
+        return [one for one in self.reasons if choice in one["decisions"]]
+
+    @property
     def fits_bulk(self) -> bool:
         """Say whether this may be approved together with others: see `FITS_BULK`."""
         low = self.risk == Risk.LOW and self.effect != Effect.IRREVERSIBLE
@@ -202,7 +213,9 @@ class Decision(TenantOwned):
     approves = models.CharField(max_length=71)  # digest of what it speaks for: an edit's is new
     edits = models.BinaryField(max_length=32, null=True)  # Content
     value = models.BinaryField(max_length=32, null=True)  # Content
-    reason = models.TextField(null=True)
+    reason = models.TextField(null=True)  # in the person's own words
+    reason_code = models.CharField(max_length=50, null=True)  # of the declared one that they chose
+    reason_text = models.TextField(null=True)  # what that one said
     policy_version = models.PositiveIntegerField()
     stage = models.PositiveSmallIntegerField(null=True)  # in which it was said, where there are any
     counts = models.BooleanField(default=True)
@@ -230,6 +243,12 @@ class Decision(TenantOwned):
                 condition=Q(counts=True, acting_for__isnull=False),
                 name="one_counting_vote_for_a_person",
             ),
+            # A code alone would say nothing once its policy has gone.
+            models.CheckConstraint(
+                condition=Q(reason_code=None, reason_text=None)
+                | Q(reason_code__isnull=False, reason_text__isnull=False),
+                name="a_chosen_reason_has_its_text",
+            ),
         ]
 
     @property
@@ -244,6 +263,11 @@ class Decision(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.verdict} by {self.user_id}"
+
+    @property
+    def said_why(self) -> str | None:
+        """What the agent is told: the chosen reason, and the person's own words behind it."""
+        return told(self.reason_text, self.reason)
 
 
 class View(TenantOwned):

@@ -9,6 +9,7 @@ from approvals.policy.judging import (
     compile_policy,
     facts_of,
 )
+from approvals.policy.reasons import offered, told
 from approvals.policy.stages import NOBODY
 from approvals.policy.validation import validate_policy
 
@@ -22,5 +23,7 @@ __all__ = [
     "compile_policy",
     "explain",
     "facts_of",
+    "offered",
+    "told",
     "validate_policy",
 ]

@@ -57,6 +57,7 @@ class Verdict:
     escalate_to: str | None = None
     warn_before: int | None = None
     cool_down: int = 0
+    extendable_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Rule:
     escalate_to: str | None
     warn_before: int | None
     cool_down: int
+    extendable_to: int | None
 
     @property
     def is_fixed(self) -> bool:
@@ -254,6 +256,7 @@ def _asked(matched: _Matched) -> Verdict:
         escalate_to=escalate_to if ends else None,
         warn_before=max((warned for warned in warnings if warned < expires_in), default=None),
         cool_down=max(rule.cool_down for rule in rules),
+        extendable_to=_extendable_to(rules, expires_in),
     )
 
 
@@ -262,6 +265,13 @@ _NEVER: Final = float("inf")
 
 def _expiry(rule: Rule) -> float:
     return _NEVER if rule.expires_in is None else rule.expires_in
+
+
+def _extendable_to(rules: Sequence[Rule], expires_in: float) -> int | None:
+    """Return how long people may make it at most: as long as each rule that ends it allows."""
+    ends = [rule.extendable_to or rule.expires_in for rule in rules]
+    longest = min((end for end in ends if end is not None), default=0)
+    return longest if longest > expires_in else None
 
 
 def _strictest_end(ends: set[tuple[str | None, str | None]]) -> tuple[str, str | None]:
@@ -319,4 +329,5 @@ def parse_rule(rule: Mapping[str, Any]) -> Rule:
         escalate_to=rule.get("escalate_to"),
         warn_before=rule.get("warn_before"),
         cool_down=rule.get("cool_down", 0),
+        extendable_to=rule.get("extendable_to"),
     )

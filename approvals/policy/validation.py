@@ -17,6 +17,7 @@ from approvals.policy.people import (
     approver_faults,
     without_common_approvers,
 )
+from approvals.policy.reasons import reason_faults
 from config.globs import glob_fault
 from config.jsontext import pointer, value_faults
 
@@ -43,6 +44,7 @@ _OF_ASKING: Final = (
     "escalate_to",
     "warn_before",
     "cool_down",
+    "extendable_to",
 )
 _RULE_MEMBERS: Final = ("name", "trigger", "then", "tools", "condition", "reason")
 
@@ -67,6 +69,7 @@ def _document_faults(
         "allowed_hosts": lambda hosts: _list(hosts, _host, "allowed hosts", at_least=0),
         "rules": lambda rules: _rules(rules, groups),
         "scorers": _scorers,
+        "reasons": reason_faults,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
         "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
     }
@@ -249,6 +252,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "escalate_to": _short_text,
     "warn_before": _seconds,
     "cool_down": _seconds,
+    "extendable_to": _seconds,
 }
 
 
@@ -261,6 +265,9 @@ def _expiry(rule: dict[str, Any]) -> Iterator[Fault]:
     warned, given = rule.get("warn_before"), rule.get("expires_in")
     if isinstance(warned, int) and not (isinstance(given, int) and warned < given):
         yield "/warn_before", "People are warned some time before expires_in is over."
+    longest = rule.get("extendable_to")
+    if isinstance(longest, int) and not (isinstance(given, int) and given < longest):
+        yield "/extendable_to", "People may extend expires_in, to what is longer."
 
 
 # What stands beside the rules

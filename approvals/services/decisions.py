@@ -75,6 +75,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     arguments: Any = UNSET,
     value: Any = UNSET,
     reason: str | None = None,
+    reason_code: str | None = None,
     confirmation: str | bool | None = None,
     hold_seconds: float | None = None,
     bulk: bool = False,
@@ -85,9 +86,9 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     """Decide a gate as a person; the same decision of the same person again is the first one.
 
     Raises PeopleOnly, NotAnApprover, OwnRequest, BeyondAuthority, NotYourStage, GateExpired,
-    AlreadyDecided,
-    GatePreparing, DigestMismatch, VersionMismatch, NotInBulk (with ``bulk`` only), ConfirmationRequired,
-    InvalidBody, InvalidArguments, DeniedByPolicy, Damaged and CheckpointVersion, in this order.
+    AlreadyDecided, GatePreparing, DigestMismatch, VersionMismatch, NotInBulk (with ``bulk`` only),
+    DecisionNotAllowed, ConfirmationRequired, UnknownReason, ReasonRequired, InvalidBody,
+    InvalidArguments, DeniedByPolicy, Damaged and CheckpointVersion, in this order.
     ``answer`` is kept, in the decision's transaction, as the answer of a request that named an
     idempotency key; ``held`` is what the gate holds, where that is known.
     """
@@ -99,6 +100,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
         arguments=arguments,
         value=value,
         reason=reason,
+        reason_code=reason_code,
         confirmation=confirmation,
         hold_seconds=hold_seconds,
         bulk=bulk,
@@ -167,6 +169,7 @@ def _is_plain(wanted: Wanted) -> bool:
         wanted.verdict == Verdict.APPROVE
         and nothing_else
         and wanted.reason is None
+        and wanted.reason_code is None
         and not wanted.hold_seconds
         and not wanted.bulk
     )
@@ -226,6 +229,7 @@ def _record(case: Case) -> Decision:
     wanted, gate = case.wanted, case.gate
     voters = [one.user_id for one in case.decisions if selectors.is_vote(one)]
     _forget_own_votes(case)
+    chosen = case.chosen  # of those that were shown: what policy asks for now may offer others
     edits = _take_up(case)
     value = None
     if wanted.value is not UNSET:
@@ -240,6 +244,8 @@ def _record(case: Case) -> Decision:
         edits=edits,
         value=value,
         reason=wanted.reason,
+        reason_code=wanted.reason_code,
+        reason_text=chosen["text"] if chosen else None,
         policy_version=case.number,
         stage=gate.stage,
         at=case.work.now,
@@ -254,7 +260,7 @@ def _record(case: Case) -> Decision:
         approves=gate.arguments_digest,
         edits=edits.hex() if edits else None,
         policy_version=case.number,
-        **_more(case, value),
+        **_more(case, decision, value),
     )
     if wanted.verdict == Verdict.APPROVE:
         _approve(case, decision)
@@ -264,12 +270,14 @@ def _record(case: Case) -> Decision:
     return decision
 
 
-def _more(case: Case, value: bytes | None) -> dict[str, Any]:
+def _more(case: Case, decision: Decision, value: bytes | None) -> dict[str, Any]:
     """What the journal tells of a decision that is more than an approval of what was shown."""
     more = {
         "value": value.hex() if value is not None else None,
         "reason": case.work.imprint_of(case.wanted.reason),
         "acting_for": str(case.acting_for) if case.acting_for is not None else None,
+        "reason_code": decision.reason_code,
+        "reason_text": case.work.imprint_of(decision.reason_text),
         # Whatever of the gate the decision has changed: an edit, or what policy asks for now.
         "imprint": case.work.imprint(case.gate, transitions.IMPRINT) if case.judged else None,
         **transitions.stage_of(case.gate),
@@ -371,7 +379,8 @@ def _end(case: Case, decision: Decision) -> None:
     else:
         rejects = wanted.verdict == Verdict.REJECT
         status = StepStatus.REJECTED if rejects else StepStatus.REVISED
-        steps.settle_without_running(work, gate.step, status, wanted.reason)
+        code = decision.reason_code
+        steps.settle_without_running(work, gate.step, status, decision.said_why, code)
     _resolve(case, decision, resolution)
 
 
@@ -384,7 +393,8 @@ def _resolve(case: Case, decision: Decision, resolution: Resolution) -> None:
         "decision": str(decision.pk),
         "verdict": decision.verdict,
         "resolution": resolution.value,
-        "note": case.wanted.reason,
+        "note": decision.reason,
+        **({} if decision.reason_code is None else {"reason_code": decision.reason_code}),
     }
     holds.resolve(case.work, interrupt, resolution, by=case.principal.actor, response=response)
 

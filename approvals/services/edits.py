@@ -67,6 +67,7 @@ def _check(case: Case) -> None:
     cases.check_state(case)
     if case.edited is None:
         raise InvalidBody.at("/arguments", UNCHANGED)
+    cases.check_choice(case)
     cases.check_edit(case, case.edited)
 
 

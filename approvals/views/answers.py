@@ -25,10 +25,9 @@ def read_answer(answer: str, sent: Mapping[str, str]) -> dict[str, Any]:
     wanted: dict[str, Any] = {"verdict": VERDICTS[answer].value, "digest": sent.get("digest", "")}
     if answer == "respond":
         return {**wanted, "value": _value(sent)}
-    reason = sent.get("reason", "").strip()
-    if answer != "approve":
-        return {**wanted, "reason": reason or None}
-    return {**wanted, **_approval(sent), "reason": reason or None}
+    wanted["reason"] = sent.get("reason", "").strip() or None
+    wanted["reason_code"] = sent.get("reason_code") or None
+    return wanted if answer != "approve" else {**wanted, **_approval(sent)}
 
 
 def _approval(sent: Mapping[str, str]) -> dict[str, Any]:

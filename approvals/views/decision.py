@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from approvals import records, selectors, snapshots, waiting
 from approvals.cases import UNSET
-from approvals.errors import ConfirmationRequired
+from approvals.errors import ConfirmationRequired, ReasonRequired, UnknownReason
 from approvals.models import OPEN_GATES, Ceremony, Gate, Verdict
 from approvals.policy.stages import needed
 from approvals.records import Beside
@@ -26,6 +27,7 @@ from approvals.views import edit_form
 from approvals.views.answers import UNDO_SECONDS, VERDICTS, read_answer
 from approvals.views.situations import ENDING, Situation, situation_of
 from config.errors import InvalidBody, NotFound, Problem
+from interrupts.models import Choice
 from interrupts.services.acting import OPERATORS
 from interrupts.templates import mask
 from tenants.api.auth import is_session_fresh
@@ -35,6 +37,15 @@ from tenants.views.page import PageView, reading_only, see_other
 from tenants.views.signing import sign_in_again
 from tenants.views.visits import Visit
 
+_LONGER: Final = (timedelta(hours=1), timedelta(hours=4), timedelta(days=1), timedelta(days=7))
+# What is mended where an edit is shown: the edit itself is in order.
+_MENDED: Final = (
+    ConfirmationRequired,
+    FreshSignInRequired,
+    InvalidBody,
+    ReasonRequired,
+    UnknownReason,
+)
 # What each answer's form is called on the page, and where its faults are told.
 _FORMS: Final = {"approve", "edit", "changes", "reject", "respond"}
 
@@ -145,13 +156,29 @@ def decision_page(
         "holds": gate.ceremony == "single" and gate.risk == "low",
         "undo_seconds": UNDO_SECONDS,
         "open": gate.state in OPEN_GATES,
+        "reasons": _reasons(gate),
         "longest_question": MAX_QUESTION,
         "handovers": records.handovers(gate),
+        "extended": records.extensions(gate),
+        "extensions": _extensions(shown),
         "handed_to": _may_hand_to(visit, gate, beside),
         "next": waiting.next_waiting(viewer, gate),
     }
     status = refusal.status if refusal is not None else 200
     return view.page(visit, "approvals/decision.html", context, status=status)
+
+
+def _extensions(shown: GateShown) -> Sequence[datetime]:
+    """Return until when the gate may be extended, for choice; nothing: it can't be."""
+    latest, ends = shown.extendable_until, shown.gate.expires_at
+    if latest is None or ends is None:
+        return ()
+    return [*(ends + more for more in _LONGER if ends + more < latest), latest]
+
+
+def _reasons(gate: Gate) -> Mapping[str, Any]:
+    """Return the declared reasons by what is chosen with them."""
+    return {choice.value: gate.reasons_for(choice) for choice in Choice}
 
 
 def _may_hand_to(visit: Visit, gate: Gate, beside: Beside) -> Sequence[User]:
@@ -240,6 +267,8 @@ def edit_page(
         "preview_error": edit.preview.error if edit.preview else None,
         "others": needed(edit.stages) - 1,
         "stages": edit.stages if len(edit.stages) > 1 else (),
+        "reasons": _reasons(edit.gate),
+        "answer": "edit",
         "asks_password": _asks_password(visit, edit.gate.pk),
         "refusal": refusal,
         "sent": visit.request.POST if refusal is not None else {},
@@ -253,9 +282,7 @@ def review_page(view: PageView, visit: Visit, pk: UUID, problem: Problem) -> Htt
     """Show an edit again whose approval was refused: what it takes was not given."""
     sent = visit.request.POST.dict()
     wanted = _arguments_sent(sent)
-    if wanted is UNSET or not isinstance(
-        problem, ConfirmationRequired | FreshSignInRequired | InvalidBody
-    ):
+    if wanted is UNSET or not isinstance(problem, _MENDED):
         return refused_page(view, visit, pk, "edit", problem)
     try:
         edit = edits.look_at_edit(

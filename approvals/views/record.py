@@ -85,6 +85,7 @@ def record_page(
         "step": gate.step,
         "record": found,
         "handovers": records.handovers(gate),
+        "extended": records.extensions(gate),
         "own": latest,
         "just_now": latest is not None and (now - latest.at).total_seconds() < JUST_NOW_SECONDS,
         "starts_at": starts_at if starts_at is not None and starts_at > now else None,

@@ -31,6 +31,7 @@ _JSON: Final[Mapping[str, Any]] = {
     "sensitive": [],
     "failure_modes": [],
     "roles": {},
+    "decisions": [],
     "executor": None,
     "preview": None,
     "reconcile": None,
@@ -46,6 +47,8 @@ _HELP: Final[Mapping[str, str]] = {
     "failure_modes": '["The customer is refunded twice"]',
     "roles": 'For learning: {"payment": "id", "amount": "number"}.',
     "key_lifetime": "Seconds for which the far end honours an idempotency key.",
+    "decisions": 'What people may choose of a call: ["approve", "edit", "reject", "request_changes",'
+    ' "respond"], where nothing stands here. To approve and to reject can\'t be taken away.',
     "executor": '{"kind": "http", "url": "https://…", "timeout": 10}, or a "request" of an API of'
     " its own in place of the url.",
     "preview": '{"url": "https://…"}, a "request" with what is shown, or nothing.',
@@ -115,6 +118,7 @@ class ToolForm(NamedForm):
     on_failure = forms.ChoiceField(
         choices=[("tell", "tell the agent"), ("interrupt", "interrupt the run")], widget=Select()
     )
+    decisions = _field("decisions")
     executor = _field("executor")
     preview = _field("preview")
     reconcile = _field("reconcile")

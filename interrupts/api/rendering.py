@@ -148,6 +148,7 @@ def step(shown: StepShown, principal: Principal) -> Shown:
         "digest": row.digest,
         "status": row.status,
         "reason": row.reason,
+        "reason_code": row.reason_code,
         "authorization": _authorization(row),
         "gate": row.gate,
         "interrupt": row.interrupt,
@@ -330,6 +331,7 @@ def tool(row: Tool, principal: Principal) -> Shown:
         "failure_modes": version.failure_modes,
         "roles": version.roles,
         "key_lifetime": version.key_lifetime,
+        "decisions": version.allowed_decisions,
         **_calls(version, principal),
         "retired_at": instant(row.retired_at),
     }

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from interrupts.api.bodies import one_of
 from interrupts.models import (
+    Choice,
     Effect,
     FreezeScope,
     InFlight,
@@ -179,6 +180,10 @@ STEP: Final = component(
         digest=DIGEST,
         status=one_of(*StepStatus),
         reason=TEXT_OR_NONE,
+        reason_code={
+            **TEXT_OR_NONE,
+            "description": "Of the declared reason that a person chose: see a gate's `reasons`.",
+        },
         authorization=or_none(
             shown(
                 by=one_of("policy", "decision", "delegation"),
@@ -303,6 +308,7 @@ TOOL: Final = component(
         failure_modes=listed(TEXT),
         roles=FREE,
         key_lifetime=nullable(INTEGER),
+        decisions=listed(one_of(*Choice)),
         executor=_CALLED,
         preview=_CALLED,
         reconcile=_CALLED,

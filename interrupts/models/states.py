@@ -100,6 +100,16 @@ class Outcome(models.TextChoices):
     UNKNOWN = "unknown"
 
 
+class Choice(models.TextChoices):
+    """What a person may choose of a call that waits for a gate; an edit is an approval as well."""
+
+    APPROVE = "approve"
+    EDIT = "edit"
+    REJECT = "reject"
+    REQUEST_CHANGES = "request_changes"
+    RESPOND = "respond"
+
+
 class Effect(models.TextChoices):
     READ = "read"
     IDEMPOTENT = "idempotent"

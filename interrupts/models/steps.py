@@ -44,6 +44,7 @@ class Step(TenantOwned):
         max_length=12, choices=StepStatus.choices, default=StepStatus.PROPOSED, editable=False
     )
     reason = models.TextField(null=True)
+    reason_code = models.CharField(max_length=50, null=True)  # of the reason that a person chose
     held_by = models.CharField(max_length=10, null=True)  # gate | budget | twin: why it waits
     gate = models.UUIDField(null=True)
     interrupt = models.UUIDField(null=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
-from interrupts.models.states import Effect, Executor, Risk
+from interrupts.models.states import Choice, Effect, Executor, Risk
 from tenants.models import TenantOwned
 
 
@@ -49,6 +49,7 @@ class ToolVersion(TenantOwned):
     roles = models.JSONField(default=dict)
     key_lifetime = models.PositiveIntegerField(null=True)  # seconds; null: not declared
     on_failure = models.CharField(max_length=10, default="tell")  # tell | interrupt
+    decisions = models.JSONField(default=list)  # what people may choose of a call; none named: all
     executor = models.JSONField()
     executor_kind = models.CharField(max_length=6, choices=Executor.choices)
     timeout_seconds = models.FloatField()  # of a call; for an agent, its lease
@@ -66,6 +67,11 @@ class ToolVersion(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.tool_id} v{self.number}"
+
+    @property
+    def allowed_decisions(self) -> list[str]:
+        """What people may choose of a call of it: to approve and to reject always among them."""
+        return [one.value for one in Choice if not self.decisions or one in self.decisions]
 
 
 class FreezeScope(models.TextChoices):

@@ -227,7 +227,9 @@ def _judge(work: Work, made: list[Step]) -> None:
     for step in made:
         before = alike.get(step.proposed_digest)
         if before is not None and before.status == StepStatus.REJECTED:
-            steps.settle_without_running(work, step, StepStatus.REJECTED, before.reason)
+            steps.settle_without_running(
+                work, step, StepStatus.REJECTED, before.reason, before.reason_code
+            )
             continue
         if before is not None:
             step.twin = before.pk

@@ -112,14 +112,21 @@ def authorize(
 
 
 def settle_without_running(
-    work: Work, step: Step, status: StepStatus, reason: str | None = None
+    work: Work,
+    step: Step,
+    status: StepStatus,
+    reason: str | None = None,
+    code: str | None = None,
 ) -> None:
-    """Settle a step that never ran: denied, rejected, revised or cancelled."""
+    """Settle a step that never ran: denied, rejected, revised or cancelled.
+
+    ``code`` is of the declared reason that a person chose, where they chose one.
+    """
     move_step(step, status)
-    step.reason = reason
+    step.reason, step.reason_code = reason, code
     step.held_by = None
     step.settled_at = work.now
-    step.save(update_fields=["status", "reason", "held_by", "settled_at"])
+    step.save(update_fields=["status", "reason", "reason_code", "held_by", "settled_at"])
     work.note("step.denied" if status == StepStatus.DENIED else "step.settled", **told(step))
     settled(work)
 
@@ -132,6 +139,7 @@ def told(step: Step) -> dict[str, Any]:
         "status": step.status,
         "outcome": step.outcome,
         "reason": step.reason,
+        **({} if step.reason_code is None else {"reason_code": step.reason_code}),
     }
 
 

@@ -25,6 +25,7 @@ class StepTold:
     number: int = 0  # of its tool's version
     outcome: str | None = None
     reason: str | None = None
+    reason_code: str | None = None
     settled_at: datetime | None = None
     unknown_at: datetime | None = None
     gate: str | None = None
@@ -279,6 +280,7 @@ def _settled(told: Told, said: Said) -> None:
         told.verdicts.release(data["step"])
         return
     step.outcome, step.reason, step.settled_at = data["outcome"], data["reason"], said.at
+    step.reason_code = data.get("reason_code")
     if data["status"] in _CONCLUDED and step.seen is not None and step.seen.at == said.at:
         step.settled_by = step.seen
 

@@ -297,6 +297,7 @@ def _decided(said: Said) -> Words:
         icon="user",
         css="ok" if verdict in {"approve", "respond"} else "bad",
         what=f"{said.by} {VERDICTS.get(verdict, verdict)} this{edited}",
+        chip=_chip("reason", said.text("reason_code")),
         gate=said.text("gate"),
         saw=said.text("digest"),
         decision=said.text("decision"),
@@ -336,6 +337,16 @@ def _gate_handed(said: Said) -> Words:
         icon="user",
         css="safe",
         what="its decision was handed to somebody else",
+        quoted=said.text("note"),
+        gate=said.text("gate"),
+    )
+
+
+def _gate_extended(said: Said) -> Words:
+    return Words(
+        icon="clock",
+        css="safe",
+        what=f"{said.by} gave its decision more time",
         quoted=said.text("note"),
         gate=said.text("gate"),
     )
@@ -528,6 +539,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "gate.question_asked": _question,
     "gate.question_answered": _answer,
     "gate.reassigned": _gate_handed,
+    "gate.extended": _gate_extended,
     "gate.votes_ended": _gate("earlier approvals count no more", "undo"),
     "gate.decision_withdrawn": _gate("a decision was taken back", "undo"),
     "gate.reopened": _gate("waits for a decision again"),

@@ -232,13 +232,17 @@ def problem(document: Document) -> ProblemError:
 
 
 class StepError(AbeyanceError):
-    """The step did not succeed. `code` is what became of it, `reason` why, as far as it was said."""
+    """The step did not succeed. `code` is what became of it, `reason` why, as far as it was said.
+
+    `reason_code` is of the declared reason that a person chose, for a program to go by.
+    """
 
     begins: ClassVar[str] = "{tool} did not succeed"
 
     def __init__(self, step: Step) -> None:
         self.step = step
         self.reason = step.reason or step.error
+        self.reason_code = step.reason_code
         super().__init__(sentence(f"step {step.key or step.id} is {step.status}", self.reason))
 
     @property

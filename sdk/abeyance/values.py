@@ -190,6 +190,7 @@ class Step:
     """One proposed call as it was last seen.
 
     `arguments` are those that run; `proposed` those that this process proposed, where it did.
+    `reason_code` is of the declared reason that a person chose, where the tenant declares any.
     `state_version` is the run's, and no part of what a step is, nor are the `questions` that wait
     for an answer.
     """
@@ -201,6 +202,7 @@ class Step:
     arguments: Mapping[str, Any]
     status: Status
     reason: str | None
+    reason_code: str | None
     outcome: str | None
     result: Any
     error: str | None

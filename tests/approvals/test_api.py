@@ -416,6 +416,7 @@ def test_every_path_of_gates_is_published(house):
         ("/api/v1/gates/{id}/decisions", "post"),
         ("/api/v1/gates/{id}/decisions/{decision}", "delete"),
         ("/api/v1/gates/{id}/assignment", "post"),
+        ("/api/v1/gates/{id}/extension", "post"),
         ("/api/v1/gates/{id}/questions", "post"),
         ("/api/v1/gates/{id}/questions/{question}/answer", "post"),
         ("/api/v1/substitutions", "get"),

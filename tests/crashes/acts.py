@@ -6,13 +6,15 @@ The same again is the same request once more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from approvals import hot
-from approvals.services import bulk, decisions, edits
+from approvals.models import Gate
+from approvals.services import bulk, decisions, edits, extensions
 from approvals.services.bulk import Chosen
 from config.errors import Problem
 from interrupts import worker
@@ -142,6 +144,12 @@ def in_transaction(act: Callable[[Scene], Any]) -> Callable[[Scene, Names], None
 
 def take_back(scene: Scene, names: Names) -> None:
     decisions.withdraw_decision(scene.people["alice"], UUID(names["gate"]), UUID(names["decision"]))
+
+
+def give_more_time(scene: Scene, names: Names) -> None:
+    gate = Gate.objects.get(pk=names["gate"])
+    until = gate.opened_at + timedelta(seconds=90)
+    extensions.extend_gate(scene.people["alice"], gate.pk, expires_at=until, note="wait for Bob")
 
 
 def look_at_edit(scene: Scene, names: Names) -> None:

@@ -29,6 +29,7 @@ from tests.crashes.acts import (
     decide,
     drain,
     end_drain,
+    give_more_time,
     in_transaction,
     keyed,
     look_at_edit,
@@ -370,6 +371,9 @@ CASES: dict[str, Case] = {
         lambda scene, names: assignments.reassign_gate(
             scene.people["alice"], UUID(names["gate"]), to=scene.people["carol"].name
         ),
+    ),
+    "give a gate more time": Case(
+        f"{APPROVALS}.extensions.extend_gate", gated("book"), give_more_time
     ),
     "look at an edit": Case(f"{APPROVALS}.edits.look_at_edit", gated("book"), look_at_edit),
     "bring up to date": Case(

@@ -35,6 +35,7 @@ def picture(scene: Scene, facts: Facts) -> Picture:
         "authority": facts.tenant["authority_version"],
         "counts": [model.objects.count() for model in (View, Checkpoint, PolicyVersion)],
         "told": [one.acknowledged_at is None for one in Guidance.objects.all()],
+        "extended": sum(kind == "gate.extended" for _, kind in kinds),
         "questions": [one.answer for one in Question.objects.all()],
         "kinds": [kind for _, kind in kinds],
     }

@@ -557,6 +557,26 @@ GUARDS: tuple[Guard, ...] = (
         drop_trigger("approvals_gate", "approvals_gate_state_moves"),
         (f"{GATES}::test_a_gate_moves_as_the_table_of_moves_says",),
     ),
+    Guard(
+        "no gate expires sooner, or later than policy allows",
+        "6: a person gives a gate more time within bounds alone",
+        patch("approvals.services.extensions._check_time", nothing),
+        ("tests/approvals/test_extensions.py::test_what_is_out_of_bounds_changes_nothing",),
+    ),
+    Guard(
+        "a tool's decisions",
+        "nobody decides a call in a way that its tool does not allow",
+        patch("approvals.cases.check_choice", nothing),
+        (
+            "tests/approvals/test_allowed_decisions.py::test_what_the_tool_takes_away_is_refused_and_nothing_changes",
+        ),
+    ),
+    Guard(
+        "declared reasons",
+        "a reason that is chosen is one that was declared, and needed where any is",
+        patch("approvals.cases._check_reason", nothing),
+        ("tests/approvals/test_reasons.py::test_what_is_not_declared_is_refused_with_its_place",),
+    ),
     # 7. Tenants.
     Guard(
         "row-level security on runs",

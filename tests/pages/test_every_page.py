@@ -47,6 +47,7 @@ def paths(house: House) -> list[str]:
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
         reverse("end-substitution", args=[stands_in.pk]),
         reverse("assignment", args=[gate.pk]),
+        reverse("extension", args=[gate.pk]),
         reverse("questions", args=[gate.pk]),
         reverse("why", args=[gate.step_id]),
         *(reverse(name, args=[settled.pk, decision.pk]) for name in ("seen", "withdraw")),

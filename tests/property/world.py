@@ -55,7 +55,9 @@ def _rule(name: str, tools: list[str], then: str, **more: Any) -> dict[str, Any]
 
 
 OPEN = _rule("open", ["pay", "look", "put", "mine"], "allow")
-ASK = _rule("ask", ["book", "send"], "approve", expires_in=60, on_expiry="reject")
+ASK = _rule(
+    "ask", ["book", "send"], "approve", expires_in=60, on_expiry="reject", extendable_to=120
+)
 BOTH = _rule("both", ["post"], "approve", quorum=2, expires_in=600, on_expiry="cancel")
 NEVER = _rule("never", ["drop"], "deny", reason="not an agent's job")
 POLICIES: dict[str, list[dict[str, Any]]] = {

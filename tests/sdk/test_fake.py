@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from abeyance import Failed, Refused, Rejected, StillWaiting, Verdict
+from abeyance import Failed, Refused, Rejected, Revised, StillWaiting, Verdict
 from abeyance.testing import FakeAbeyance, Made, Unscripted
 
 
@@ -107,3 +107,17 @@ def test_a_receipt_is_there_once_its_verdict_holds_the_run_no_more() -> None:
         {**shown, "status": "rejected", "words": "twice", "holds": False}
     )
     assert "a check of it did not pass" in receipt.tell_model
+
+
+def test_a_refusal_carries_the_code_of_the_reason_that_was_chosen() -> None:
+    fake = FakeAbeyance({"payments.refund": {"refunded": True}})
+    fake.on("payments.refund").reject("The amount is wrong: by 2", code="wrong-amount")
+    fake.on("payments.refund").request_changes("Smaller, please")
+    run = fake.run("refunds", "Refund order 7")
+    with pytest.raises(Rejected) as refused:
+        run.step("a", "payments.refund", {})
+    assert refused.value.reason_code == refused.value.step.reason_code == "wrong-amount"
+    assert refused.value.reason == "The amount is wrong: by 2"
+    with pytest.raises(Revised) as revised:
+        run.step("b", "payments.refund", {})
+    assert revised.value.reason_code is None

@@ -73,6 +73,7 @@ def step(of_run: Shown, body: Mapping[str, Any], position: int, group: str, at: 
         "digest": step_digest(body["tool"], body["arguments"]),
         "status": "ready",
         "reason": None,
+        "reason_code": None,
         "authorization": None,
         "gate": None,
         "interrupt": None,

@@ -126,7 +126,8 @@ class Engine:
             self.settle(step, "succeeded", source="person", result=verdict.value)
         else:
             status = "rejected" if verdict.kind == "reject" else "revised"
-            step.update(status=status, reason=verdict.reason, settled_at=self._at)
+            said = {"reason": verdict.reason, "reason_code": verdict.code}
+            step.update(status=status, **said, settled_at=self._at)
         self.resolve(run, step["interrupt"], "revise" if step["status"] == "revised" else "resume")
 
     def _approved(self, step: Shown, verdict: Verdict) -> None:

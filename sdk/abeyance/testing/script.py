@@ -42,6 +42,7 @@ class Verdict:
 
     kind: Kind = "allow"
     reason: str | None = None
+    code: str | None = None  # of the declared reason that the person chose
     arguments: Mapping[str, Any] | None = None
     value: Any = None
     found: Found = "performed"
@@ -73,13 +74,13 @@ class ToolScript:
         """Policy denies it."""
         return self._then(Verdict("deny", reason))
 
-    def reject(self, reason: str) -> Self:
-        """A person rejects it."""
-        return self._then(Verdict("reject", reason))
+    def reject(self, reason: str, *, code: str | None = None) -> Self:
+        """A person rejects it, with the declared reason of this code where one is given."""
+        return self._then(Verdict("reject", reason, code))
 
-    def request_changes(self, reason: str) -> Self:
-        """A person wants it done differently."""
-        return self._then(Verdict("request_changes", reason))
+    def request_changes(self, reason: str, *, code: str | None = None) -> Self:
+        """A person wants it done differently, likewise."""
+        return self._then(Verdict("request_changes", reason, code))
 
     def respond(self, value: Any) -> Self:
         """A person answers in place of running it."""
