@@ -105,7 +105,8 @@ def test_whoever_is_beyond_their_limit_is_told_the_limit_and_nothing_changes(lim
     for verdict in ("approve", "reject"):
         body = {"verdict": verdict, "digest": gate.digest, "reason": "no"}
         status, told, _ = limited.request("bob", "POST", f"/gates/{gate.pk}/decisions", body)
-        assert (status, told["code"], told["limits"]) == (403, "beyond-authority", [UP_TO_500])
+        found = (status, told.get("code"), told.get("limits"))
+        assert found == (403, "beyond-authority", [UP_TO_500])
         assert UP_TO_500 in told["detail"]
     with pytest.raises(BeyondAuthority):
         questions.ask_agent(limited.people["bob"], gate.pk, text="why?")

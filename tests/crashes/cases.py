@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from approvals.services import assignments, gates, inboxes, notices, preview, questions
+from approvals.services import (
+    assignments,
+    gates,
+    inboxes,
+    notices,
+    preview,
+    questions,
+    substitutions,
+)
 from interrupts import sweep
 from interrupts.services import (
     attempts,
@@ -48,6 +56,7 @@ from tests.crashes.acts import (
 )
 from tests.crashes.scene import Scene
 from tests.crashes.states import (
+    FAR,
     STATE,
     Names,
     a_run,
@@ -75,6 +84,7 @@ from tests.crashes.states import (
     questioned,
     revised,
     stale,
+    stood_in_for,
     stopped,
     to_be_asked_first,
     to_be_judged,
@@ -372,8 +382,23 @@ CASES: dict[str, Case] = {
             scene.people["alice"], UUID(names["gate"]), to=scene.people["carol"].name
         ),
     ),
+<<<<<<< HEAD
     "give a gate more time": Case(
         f"{APPROVALS}.extensions.extend_gate", gated("book"), give_more_time
+=======
+    "have another decide": Case(
+        f"{APPROVALS}.substitutions.set_as",
+        gated("book"),
+        lambda scene, _: substitutions.set_as(
+            scene.people["alice"], substitute=scene.people["carol"].name, ends_at=FAR
+        ),
+    ),
+    "end a substitution": Case(
+        f"{APPROVALS}.substitutions.end_as",
+        stood_in_for,
+        by("alice", "substitution", substitutions.end_as),
+        drives=True,
+>>>>>>> limits
     ),
     "look at an edit": Case(f"{APPROVALS}.edits.look_at_edit", gated("book"), look_at_edit),
     "bring up to date": Case(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from approvals.services import gates, questions
+from approvals.services import gates, questions, substitutions
 from interrupts.models import Checkpoint, Guidance, Step
 from interrupts.services import (
     attempts,
@@ -26,6 +27,7 @@ from tests.property.world import new_version
 
 Names = dict[str, str]
 VERIFIER = {"kind": "python", "timeout": 2, "attempts": 3, "backoff": 1, "before_next": True}
+FAR = datetime(2999, 1, 1, tzinfo=UTC)
 STATE = {"format": "f", "version": "1", "data": [1]}
 
 
@@ -209,6 +211,14 @@ def frozen(scene: Scene) -> Names:
     names = a_step("pay")(scene)
     freeze, _ = freezes.freeze(scene.people["olga"], scope="tenant")
     return {**names, **named(freeze=freeze.pk)}
+
+
+def stood_in_for(scene: Scene) -> Names:
+    """What alice approved has not started, and carol stands in for her."""
+    names = approved(scene)
+    alice, carol = scene.people["alice"], scene.people["carol"].name
+    row = substitutions.set_as(alice, substitute=carol, ends_at=FAR).row
+    return {**names, **named(substitution=row.pk)}
 
 
 def drained(scene: Scene) -> Names:
