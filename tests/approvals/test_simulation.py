@@ -77,6 +77,7 @@ def told(step, decided, simulated, rule):
         "decided": decided,
         "simulated": simulated,
         "rule": rule,
+        "stages": [],
         "changed": decided != simulated,
     }
 
@@ -308,7 +309,8 @@ def test_what_was_decided_by_a_version_before_is_explained_by_it_and_by_the_one_
     _, since, _ = why(house, denied)
 
     assert (before["policy_version"], before["decided"], before["rule"]) == (1, "allow", "small")
-    assert before["now"] == {"policy_version": 2, "verdict": "deny", "rule": "none"}
+    now = {"policy_version": 2, "verdict": "deny", "rule": "none", "stages": []}
+    assert before["now"] == now
     assert (since["policy_version"], since["decided"], since["rule"]) == (2, "deny", "none")
     assert since["reason"] == "no"
 
