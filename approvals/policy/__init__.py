@@ -9,7 +9,7 @@ from approvals.policy.judging import (
     Verdict,
     compile_policy,
 )
-from approvals.policy.validation import validate_policy
+from approvals.policy.validation import budget_faults, validate_policy
 
 __all__ = [
     "DEFAULT",
@@ -18,6 +18,7 @@ __all__ = [
     "RuleSaid",
     "Subject",
     "Verdict",
+    "budget_faults",
     "compile_policy",
     "explain",
     "validate_policy",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from approvals.policy import validate_policy
+from approvals.policy import budget_faults, validate_policy
 from approvals.tenantfile.reading import label
 from approvals.tenantfile.values import secret_faults as value_faults
 from config.errors import pointer
@@ -42,7 +42,7 @@ MEMBER: Final = members(
     },
     {"may_decide": {"type": "array", "items": text(100), "maxItems": 1000}},
 )
-AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME)})
+AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME), "daily_budget": FREE})
 SECRET: Final = members({"name": NAME}, {"env": text(200, least=1), "file": text(1000, least=1)})
 DOCUMENT: Final = members(
     {
@@ -134,6 +134,8 @@ def _agent_faults(document: Document) -> Iterator[Fault]:
     for index, agent in enumerate(agents):
         if agent.get("owner") is not None and agent["owner"] not in known:
             yield pointer("agents", index, "owner"), "No such member."
+        for place, detail in budget_faults(agent.get("daily_budget", {})):
+            yield pointer("agents", index, "daily_budget") + place, detail
 
 
 def _secret_faults(document: Document) -> Iterator[Fault]:

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from config.jsontext import digest
 from interrupts.catalogue import TOOL_SECRET
-from interrupts.declarations import FORM, full_form, secret_faults
+from interrupts.declarations import FORM, OPTIONAL, full_form, secret_faults
 from interrupts.effects import needs_secret
 from interrupts.effects.validation import secrets_named
 from interrupts.errors import UnknownSecret
@@ -125,6 +125,7 @@ def _state(tool: Tool) -> State:
         "version": version.number,
         "description": tool.description,
         **{member: getattr(version, member) for member in FORM},
+        **{name: getattr(version, name) for name in OPTIONAL if getattr(version, name)},
     }
 
 
