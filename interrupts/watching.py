@@ -86,6 +86,7 @@ DECISIONS: Final = (
     "run.cancelling",
     "run.forked",
     "budget.extended",
+    "day.extended",
     "reconciliation.requested",
     "compensation.requested",
 )
