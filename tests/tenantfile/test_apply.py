@@ -258,7 +258,7 @@ def test_the_difference_is_told_by_member(apply: Apply) -> None:
     assert '~ agent cron\n      daily_budget: null -> {"cost": "1.50", "steps": 9}' in output
     assert (
         "~ tool local.shell\n      version: 1 -> 2\n      cost: null -> 0.50\n"
-        '      context: null -> [{"name": "host", "longest_age": 60}]'
+        '      context: null -> [{"longest_age": 60, "name": "host"}]'
     ) in output
     assert "~ tool mail.send\n      version: 1 -> 2\n      risk: low -> medium" in output
     assert (
