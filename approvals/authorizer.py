@@ -112,6 +112,10 @@ class PolicyAuthorizer:
         """Return the tenant's budget limits now in force."""
         return dict(judging.policy(judging.number_now()).document.get("budgets") or {})
 
+    def daily_limits(self, work: Work) -> dict[str, Any]:
+        """Return what the run's agent may use in a day, all its runs together; empty: anything."""
+        return judging.daily_limits(work)
+
     def policy_version(self) -> int:
         """Return the number of the policy version in force."""
         return judging.number_now()

@@ -39,6 +39,7 @@ from interrupts import catalogue, content, templates
 from interrupts.authorizer import Judgement
 from interrupts.errors import InvalidArguments
 from interrupts.models import Choice, Risk
+from interrupts.transitions import needs
 from interrupts.transitions.steps import of_agent
 from interrupts.work import Work
 from tenants.principal import Principal
@@ -240,8 +241,11 @@ def check_state(case: Case) -> None:
 
 
 def _has_changed(case: Case) -> bool:
-    """Say whether the tool has a newer version, or what the gate asks about is denied now."""
+    """Say whether the tool has a newer version, or what is asked about is denied or stale now."""
     if of_agent(case.work) is not None:
+        return True
+    approves = case.wanted.verdict == Verdict.APPROVE
+    if approves and needs.lacking(case.gate.step, case.work.now):
         return True
     version = current_version(case.work, case.gate.step)
     if version is None or version.pk != case.gate.tool_version_id:

@@ -74,8 +74,21 @@ def reasons(number: int, tool: str) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=10_000)
-def _agent_name(tenant: UUID, agent: UUID, authority_version: int) -> str:  # noqa: ARG001
-    return Agent.objects.values_list("name", flat=True).get(pk=agent)
+def _agent(tenant: UUID, agent: UUID, authority_version: int) -> tuple[str, Mapping[str, Any]]:  # noqa: ARG001
+    """Return the agent's name, and what is declared of its own that it may use in a day."""
+    return Agent.objects.values_list("name", "daily_budget").get(pk=agent)
+
+
+def daily_limits(work: Work) -> dict[str, Any]:
+    """Return what the run's agent may use in a day: its own limits, else those of every agent."""
+    run = work.run
+    return dict(_daily_limits(run.tenant_id, run.agent_id, work.authority_version))
+
+
+@lru_cache(maxsize=10_000)
+def _daily_limits(tenant: UUID, agent: UUID, authority_version: int) -> Mapping[str, Any]:
+    of_all = policy(number_under(authority_version)).document.get("daily_budget") or {}
+    return {**of_all, **_agent(tenant, agent, authority_version)[1]}
 
 
 def subject(
@@ -105,7 +118,7 @@ def judge(work: Work, step: Step, version: ToolVersion, arguments: bytes) -> Jud
             version,
             json.loads(arguments),
             step.proposal,
-            agent=_agent_name(run.tenant_id, run.agent_id, work.authority_version),
+            agent=_agent(run.tenant_id, run.agent_id, work.authority_version)[0],
             workflow=run.workflow,
         )
     )

@@ -25,7 +25,7 @@ from interrupts.authorizer import Judgement
 from interrupts.digests import step_digest
 from interrupts.errors import IllegalMove
 from interrupts.models import Interrupt, Step, ToolVersion
-from interrupts.transitions import holds
+from interrupts.transitions import holds, needs
 from interrupts.work import Work
 from tenants.scope import current_tenant_id
 
@@ -405,3 +405,5 @@ def adopt(work: Work, step: Step, version: ToolVersion) -> None:
         ]
     )
     work.note("step.renewed", step=step.pk, tool_version=step.tool_number, digest=step.digest)
+    if needs.state(work, step, version):
+        step.save(update_fields=needs.MEMBERS)

@@ -68,6 +68,9 @@ class Authorizer(Protocol):
     def limits(self, run: Run) -> dict[str, Any]:
         """Return the tenant's budget limits now in force."""
 
+    def daily_limits(self, work: Work) -> dict[str, Any]:
+        """Return what the run's agent may use in a day, all its runs together; empty: anything."""
+
     def policy_version(self) -> int:
         """Return the number of the policy version in force."""
 

@@ -33,8 +33,16 @@ Fault = tuple[str, str]
 
 TOOL_NAME: Final = r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*"
 ROLES: Final = ("enum", "domain", "path", "number", "id", "text")
+MAX_AGE: Final = 366 * 24 * 3600
 MAX_KEY_LIFETIME: Final = 10 * 365 * 24 * 3600
 
+# What a call needs to know: said with its proposal, and no older than this when it runs.
+NEED: Final = members(
+    {
+        "name": text(200, least=1),
+        "longest_age": {"type": "integer", "minimum": 1, "maximum": MAX_AGE},
+    }
+)
 SHAPE: Final = members(
     {
         "name": text(
@@ -69,6 +77,13 @@ SHAPE: Final = members(
             "items": {"type": "string", "enum": [str(one) for one in Choice]},
             "maxItems": len(Choice),
         },
+        "cost": text(
+            26,
+            least=1,
+            pattern=r"[0-9]{1,15}(\.[0-9]{1,10})?",
+            description='Must be a decimal number as text: "0.50".',
+        ),
+        "context": {"type": "array", "items": NEED, "maxItems": 20},
         "preview": {"type": ["object", "null"], "additionalProperties": True},
         "reconcile": {"type": ["object", "null"], "additionalProperties": True},
         "compensate": {"type": ["object", "null"], "additionalProperties": True},
@@ -98,6 +113,8 @@ FORM: Final = (
 )
 # What a version's digest leaves out where it is not declared: versions made before are the same.
 _CAME_LATER: Final = frozenset({"decisions", "verifier"})
+# Members that stand in the form of those tools alone that declare them.
+OPTIONAL: Final[Mapping[str, Any]] = {"cost": "", "context": []}
 _ABSENT: Final[Mapping[str, Any]] = {
     "sensitive": [],
     "confirmation": "",
@@ -138,6 +155,7 @@ def _content_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
                 yield from _under(member, faults)
         yield from _role_faults(declaration.get("roles", {}), schema)
     yield from _decision_faults(declaration)
+    yield from _context_faults(declaration.get("context", []))
     effect_faults = check_effect(declaration)
     yield from effect_faults
     if not effect_faults:
@@ -155,6 +173,13 @@ def _decision_faults(declaration: Mapping[str, Any]) -> Iterator[Fault]:
     for index, decision in enumerate(allowed):
         if decision in allowed[:index]:
             yield pointer("decisions", index), "It stands here twice."
+
+
+def _context_faults(context: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+    names = [need["name"] for need in context]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield pointer("context", index, "name"), "Is there twice."
 
 
 def _role_faults(roles: Mapping[str, str], schema: dict[str, Any]) -> Iterator[Fault]:
@@ -239,7 +264,10 @@ def full_form(declaration: Mapping[str, Any]) -> dict[str, Any]:
     parts = {"executor": executor, "reconcile": reconcile, "verifier": verifier}
     given = {**_ABSENT, **declaration, **parts}
     given["decisions"] = _decisions(given["decisions"])
-    return {member: given[member] for member in FORM}
+    optional = {
+        name: given[name] for name, absent in OPTIONAL.items() if given.get(name, absent) != absent
+    }
+    return {**{member: given[member] for member in FORM}, **optional}
 
 
 def form_digest(form: Mapping[str, Any]) -> str:

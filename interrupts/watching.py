@@ -93,6 +93,7 @@ DECISIONS: Final = (
     "run.cancelling",
     "run.forked",
     "budget.extended",
+    "day.extended",
     "reconciliation.requested",
     "compensation.requested",
 )

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 
 from interrupts import locks, queue
+from interrupts.days import Days
 from interrupts.models import Run, RunStatus
 from interrupts.suspension import counts_of
 from tenants import idempotency, imprints, journal
@@ -45,6 +46,7 @@ CHANGING = [
     "error",
     "compensating",
     "due_at",
+    "reserved_cost",
     "reading",
     "reading_until",
     "updated_at",
@@ -68,6 +70,11 @@ class Work:
     counts: bool = True  # whether what happened raises the state version
     wakes: bool = False
     ending: bool = False  # the last answer does not resume a run that is about to end
+    family: Days | None = None  # a descendant counts in its ancestor's work: they are one agent's
+    days: Days = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.days = self.family or Days(self.run.agent_id)
 
     def note(self, kind: str, **data: Any) -> None:
         self.entries.append(Entry(kind, data))
@@ -117,6 +124,8 @@ class Work:
                 run.state_version += 1
         run.updated_at = self.now
         run.save(update_fields=CHANGING)
+        if self.family is None:
+            self.days.write()
         if self.wakes and not run.ended:
             queue.wake(run)
 
@@ -155,6 +164,6 @@ def descendants(work: Work, actor: Actor) -> list[Work]:
     """Return the work on each descendant that has not ended; ``working`` has locked them."""
     family = Run.objects.filter(root=work.run.root, path__contains=[work.run.pk], ended_at=None)
     return [
-        Work(run=run, now=work.now, actor=actor, authority_version=work.authority_version)
+        Work(run, work.now, actor, work.authority_version, family=work.days)
         for run in family.order_by("id")
     ]

@@ -88,15 +88,19 @@ class _Finished:
     done: Done
     seen: Seen
     took: float = 0.0  # seconds
+    counts: bool = False  # in what is reserved of a budget, or in its agent's day
 
     @property
     def is_quick(self) -> bool:
         """Whether it is a read that may wait to be recorded with what comes after it."""
-        return self.done.is_quick_read and self.took < QUICK_SECONDS and not self.seen.is_judged
+        quick = self.done.is_quick_read and self.took < QUICK_SECONDS
+        return quick and not self.counts and not self.seen.is_judged
 
     @property
     def is_plain(self) -> bool:
         """Whether the hot write may settle the step by it: succeeded, or failed and only told."""
+        if self.counts:
+            return False
         if self.seen.outcome == Outcome.SUCCEEDED:
             return not self.seen.is_judged
         return self.seen.outcome == Outcome.FAILED and self.seen.on_failure == "tell"
@@ -339,7 +343,9 @@ def _finished(
         error=seen.error,
         sensitive=seen.sensitive,
     )
-    return _Finished(done, seen, took)
+    # Beside what is reserved, whatever costs something may be beyond the budget.
+    counts = turn.told.counts(start.step) or bool(seen.cost and turn.told.reserved)
+    return _Finished(done, seen, took, counts)
 
 
 def _record_with_what_was_before(turn: _Turn, finished: Sequence[_Finished]) -> list[_Finished]:

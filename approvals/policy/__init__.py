@@ -11,7 +11,7 @@ from approvals.policy.judging import (
 )
 from approvals.policy.reasons import offered, told
 from approvals.policy.stages import NOBODY
-from approvals.policy.validation import validate_policy
+from approvals.policy.validation import budget_faults, validate_policy
 
 __all__ = [
     "DEFAULT",
@@ -20,6 +20,7 @@ __all__ = [
     "RuleSaid",
     "Subject",
     "Verdict",
+    "budget_faults",
     "compile_policy",
     "explain",
     "facts_of",

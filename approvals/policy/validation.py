@@ -62,6 +62,11 @@ def validate_policy(
     return list(_document_faults(document, groups))
 
 
+def budget_faults(value: Any) -> list[Fault]:
+    """Return what is wrong with the limits of a budget, each with its pointer."""
+    return [*_object(value, _BUDGETS)]
+
+
 def _document_faults(
     document: Any, groups: Mapping[str, Collection[str]] | None
 ) -> Iterator[Fault]:
@@ -71,6 +76,7 @@ def _document_faults(
         "scorers": _scorers,
         "reasons": reason_faults,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
+        "daily_budget": lambda budget: _object(budget, _BUDGETS),
         "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
     }
     yield from _object(document, checks)

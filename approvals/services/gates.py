@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from interrupts.models import (
     StepStatus,
     ToolVersion,
 )
-from interrupts.transitions import holds, steps
+from interrupts.transitions import holds, needs, steps
 from interrupts.transitions.moves import move_step
 from interrupts.work import Work, working
 from tenants.ids import uuid7
@@ -100,6 +100,8 @@ def _bring_up_to_date(work: Work, gate: Gate) -> None:
     judged = judging.judge(work, step, version, body)
     if judged.verdict == "deny":
         _deny(work, gate, judged.reason)
+    elif missed := needs.lacking(step, work.now):
+        _ask_what_is_known(work, gate, missed)
     elif version.pk != gate.tool_version_id:
         _ask_anew(work, gate, version, authorizer.asked_anew(judged, authorizer.NEWER_VERSION))
     elif gate.policy_version != judged.policy_version and judged.verdict == "approve":
@@ -116,6 +118,14 @@ def _bring_up_to_date(work: Work, gate: Gate) -> None:
 def _deny(work: Work, gate: Gate, why: str | None) -> None:
     transitions.close(work, gate, GateState.WITHDRAWN, why or "policy denies it")
     steps.settle_without_running(work, gate.step, StepStatus.DENIED, why)
+    if gate.interrupt is not None and gate.interrupt.resolved_at is None:
+        holds.resolve(work, gate.interrupt, Resolution.RESUME, by=SYSTEM)
+
+
+def _ask_what_is_known(work: Work, gate: Gate, missed: Mapping[str, str | None]) -> None:
+    """Hold the step until a person says what it misses; it is gated anew then."""
+    transitions.close(work, gate, GateState.SUPERSEDED, needs.STALE)
+    needs.hold(work, gate.step, missed)
     if gate.interrupt is not None and gate.interrupt.resolved_at is None:
         holds.resolve(work, gate.interrupt, Resolution.RESUME, by=SYSTEM)
 

@@ -73,7 +73,10 @@ def _configure(document: Document, applied: Applied, issued: Issued | None) -> N
     applied.changes += set_groups(APPLY, document.get("groups", {}), others_end=True)
     applied.changes += set_agents(
         APPLY,
-        [AgentWanted(one["name"], one.get("owner")) for one in document.get("agents", [])],
+        [
+            AgentWanted(one["name"], one.get("owner"), one.get("daily_budget", {}))
+            for one in document.get("agents", [])
+        ],
         others_end=True,
         issued=issued,
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from approvals.policy import validate_policy
+from approvals.policy import budget_faults, validate_policy
 from approvals.policy.limits import limit_faults
 from approvals.policy.syntax import MAX_CHARACTERS
 from approvals.services.grants import Entry, parts
@@ -52,7 +52,7 @@ MEMBER: Final = members(
     },
     {"may_decide": {"type": "array", "items": MAY_DECIDE, "maxItems": 1000}},
 )
-AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME)})
+AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME), "daily_budget": FREE})
 SECRET: Final = members({"name": NAME}, {"env": text(200, least=1), "file": text(1000, least=1)})
 DOCUMENT: Final = members(
     {
@@ -157,6 +157,8 @@ def _agent_faults(document: Document) -> Iterator[Fault]:
     for index, agent in enumerate(agents):
         if agent.get("owner") is not None and agent["owner"] not in known:
             yield pointer("agents", index, "owner"), "No such member."
+        for place, detail in budget_faults(agent.get("daily_budget", {})):
+            yield pointer("agents", index, "daily_budget") + place, detail
 
 
 def _secret_faults(document: Document) -> Iterator[Fault]:

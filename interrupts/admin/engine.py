@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from interrupts.models import Attempt, Checkpoint, Interrupt, Receipt, Run, Step
+from interrupts.models import AgentDay, Attempt, Checkpoint, Interrupt, Receipt, Run, Step
 from tenants.admin.base import ReadAdmin
 from tenants.admin.site import site
 from tenants.admin.unfolded import AutocompleteFilter
@@ -63,6 +63,16 @@ class RunAdmin(ReadAdmin[Run]):
             url,
             obj.pk,
         )
+
+
+@admin.register(AgentDay, site=site)
+class AgentDayAdmin(ReadAdmin[AgentDay]):
+    """What an agent has used in a day: kept where a day's budget is declared for it."""
+
+    list_display = ("day", "agent", "steps", "cost", "reserved_cost", "seconds", "tokens")
+    list_filter = (("agent", AutocompleteFilter),)
+    list_filter_submit = True
+    list_select_related = ("agent",)
 
 
 @admin.register(Step, site=site)

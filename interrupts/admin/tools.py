@@ -14,7 +14,7 @@ from django.utils.html import format_html
 
 from config.errors import Problem
 from config.jsontext import parse
-from interrupts.declarations import FORM, check_tool, secret_faults
+from interrupts.declarations import FORM, OPTIONAL, check_tool, secret_faults
 from interrupts.models import Effect, Risk, Tool, ToolVersion
 from interrupts.services.tools import retire_tools, set_tools
 from tenants.admin.base import ConfigAdmin, ReadAdmin
@@ -37,6 +37,7 @@ _JSON: Final[Mapping[str, Any]] = {
     "reconcile": None,
     "compensate": None,
     "verifier": None,
+    "context": [],
 }
 _HELP: Final[Mapping[str, str]] = {
     "name": "Names joined by points: payments.refund. It stays.",
@@ -46,6 +47,9 @@ _HELP: Final[Mapping[str, str]] = {
     "headline": "What the reviewer reads first: Refund {amount} of payment {payment}.",
     "failure_modes": '["The customer is refunded twice"]',
     "roles": 'For learning: {"payment": "id", "amount": "number"}.',
+    "cost": "What one call costs, as a decimal: 0.50. So much of a budget is reserved for it.",
+    "context": 'What a call needs to know, and how old at most: [{"name": "balance",'
+    ' "longest_age": 300}].',
     "key_lifetime": "Seconds for which the far end honours an idempotency key.",
     "decisions": 'What people may choose of a call: ["approve", "edit", "reject", "request_changes",'
     ' "respond"], where nothing stands here. To approve and to reject can\'t be taken away.',
@@ -119,6 +123,8 @@ class ToolForm(NamedForm):
         choices=[("tell", "tell the agent"), ("interrupt", "interrupt the run")], widget=Select()
     )
     decisions = _field("decisions")
+    cost = _field("cost")
+    context = _field("context")
     executor = _field("executor")
     preview = _field("preview")
     reconcile = _field("reconcile")
@@ -128,7 +134,7 @@ class ToolForm(NamedForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if (version := self.instance.current) is not None:
-            self.initial.update({member: getattr(version, member) for member in FORM})
+            self.initial.update({one: getattr(version, one) for one in (*FORM, *OPTIONAL)})
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
@@ -141,7 +147,8 @@ class ToolForm(NamedForm):
 
     def declaration(self) -> dict[str, Any]:
         said = {name: self.cleaned_data[name] for name in ("description", *FORM)}
-        return {"name": self.cleaned_data.get("name") or self.instance.name, **said}
+        more = {name: self.cleaned_data[name] for name in OPTIONAL if self.cleaned_data[name]}
+        return {"name": self.cleaned_data.get("name") or self.instance.name, **said, **more}
 
 
 @admin.register(Tool, site=site)
@@ -155,7 +162,7 @@ class ToolAdmin(ConfigAdmin):
     actions_detail = ("retire",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002
-        members = ("name", "description", *FORM)
+        members = ("name", "description", *FORM, *OPTIONAL)
         return ("name", "retired_at", "version", *members[1:]) if obj else members
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002

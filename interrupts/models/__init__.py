@@ -1,7 +1,7 @@
 """What a run may be: its nouns, its states and the moves between them."""
 
 from interrupts.models.holds import InFlight, Interrupt, InterruptStatus
-from interrupts.models.runs import Checkpoint, Content, Guidance, Run
+from interrupts.models.runs import AgentDay, Checkpoint, Content, Guidance, Run
 from interrupts.models.states import (
     ENDED,
     OPEN_STEPS,
@@ -33,6 +33,7 @@ __all__ = [
     "RUN_MOVES",
     "STEP_MOVES",
     "VERDICT_MOVES",
+    "AgentDay",
     "Attempt",
     "Checkpoint",
     "Choice",

@@ -76,6 +76,8 @@ class Run(TenantOwned):
     usage_cost = models.DecimalField(max_digits=30, decimal_places=10, default=0)
     usage_seconds = models.DecimalField(max_digits=20, decimal_places=3, default=0)
     usage_tokens = models.BigIntegerField(default=0)
+    # What its steps are let in with and have not settled; it counts as used until they have.
+    reserved_cost = models.DecimalField(max_digits=30, decimal_places=10, default=0)
 
     output = models.JSONField(null=True)
     error = models.JSONField(null=True)
@@ -111,6 +113,36 @@ class Run(TenantOwned):
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+
+class AgentDay(TenantOwned):
+    """What all runs of an agent have used in one UTC day, and what is reserved of it.
+
+    Kept only while a day's budget is declared for the agent: others count nothing here.
+    """
+
+    agent = models.ForeignKey(
+        Agent, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    day = models.DateField()
+    steps = models.BigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=30, decimal_places=10, default=0)
+    reserved_cost = models.DecimalField(max_digits=30, decimal_places=10, default=0)
+    seconds = models.DecimalField(max_digits=20, decimal_places=3, default=0)
+    tokens = models.BigIntegerField(default=0)
+    extended = models.JSONField(default=dict)  # the limits that people set for this day alone
+
+    class Meta:
+        constraints = [
+            # Whoever begins a day at the same moment counts in one row.
+            models.UniqueConstraint(fields=["agent", "day"], name="agent_day_once"),
+            models.CheckConstraint(
+                condition=Q(reserved_cost__gte=0), name="no_less_than_nothing_is_reserved"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} on {self.day}"
 
 
 class Guidance(TenantOwned):

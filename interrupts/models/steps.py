@@ -45,7 +45,8 @@ class Step(TenantOwned):
     )
     reason = models.TextField(null=True)
     reason_code = models.CharField(max_length=50, null=True)  # of the reason that a person chose
-    held_by = models.CharField(max_length=10, null=True)  # gate | budget | twin: why it waits
+    # gate | budget | context | twin: why it waits
+    held_by = models.CharField(max_length=10, null=True)
     gate = models.UUIDField(null=True)
     interrupt = models.UUIDField(null=True)
     twin = models.UUIDField(null=True)  # the step of unknown outcome that it looks like
@@ -58,6 +59,13 @@ class Step(TenantOwned):
     authorized_tool_version = models.UUIDField(null=True)
     authorized_policy_version = models.IntegerField(null=True)
     authorized_until = models.DateTimeField(null=True)
+
+    # What it was let in with against a budget, till it settles; and the day that it counts in.
+    reserved_cost = models.DecimalField(max_digits=30, decimal_places=10, null=True)
+    counted_on = models.DateField(null=True)
+    # Until when what its tool needs to know is fresh, by name (null: not said); null: nothing is.
+    context = models.JSONField(null=True)
+    context_until = models.DateTimeField(null=True)  # the first of these, where all are said
 
     attempts = models.IntegerField(default=0)
     fence = models.IntegerField(default=0)  # of the newest attempt

@@ -15,7 +15,7 @@ from interrupts.errors import NotUnknown, ReceiptConflict, StaleClaim
 from interrupts.models import Attempt, Outcome, Receipt, Source, Step, StepStatus
 from interrupts.services.acting import own_run
 from interrupts.transitions import attempts
-from interrupts.transitions.receipts import Seen
+from interrupts.transitions.receipts import Seen, cost_told
 from interrupts.work import Work, working
 from tenants.journal import Actor
 from tenants.principal import Principal
@@ -79,9 +79,8 @@ def report(
             by=str(principal.actor),
             result=None if result is None else jsontext.canonical(result),
             external_id=external_id,
-            cost=cost,
             error=error,
-            **_of_tool(step),
+            **_of_tool(step, Outcome(outcome), cost),
         )
         first = _own_receipt(attempt)
         if first is not None and _same(first, seen):
@@ -104,9 +103,13 @@ def _own_claim(principal: Principal, attempt: Attempt) -> None:
         raise Forbidden("The service made this call itself.")
 
 
-def _of_tool(step: Step) -> dict[str, Any]:
+def _of_tool(step: Step, outcome: Outcome, cost: Decimal | None = None) -> dict[str, Any]:
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
-    return {"sensitive": bool(version.sensitive), "on_failure": version.on_failure}
+    return {
+        "sensitive": bool(version.sensitive),
+        "on_failure": version.on_failure,
+        "cost": cost_told(cost, outcome, version),
+    }
 
 
 def _own_receipt(attempt: Attempt) -> Receipt | None:
@@ -198,7 +201,7 @@ def found_out(
             external_id=external_id,
             evidence=evidence,
             for_good=for_good,
-            **_of_tool(step),
+            **_of_tool(step, outcome),
         ),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from interrupts.models import (
     Reason,
     Resolution,
     ResponseKind,
+    RunStatus,
     Source,
     Step,
     StepStatus,
@@ -42,11 +42,20 @@ from interrupts.services.acting import (
     role_now,
 )
 from interrupts.services.holds import INPUTS
-from interrupts.transitions import checkpoints, compensation, holds, runs, steps
+from interrupts.transitions import (
+    checkpoints,
+    compensation,
+    extensions,
+    holds,
+    needs,
+    runs,
+    steps,
+)
 from interrupts.transitions.attempts import recovery_hold
 from interrupts.transitions.finding import how, lands_until, on_offer, recovery_schema
 from interrupts.work import Work
 from tenants.conditions import ANY_VERSION, IfMatch
+from tenants.journal import append_to_tenant
 from tenants.models import Role
 from tenants.principal import Principal
 
@@ -180,7 +189,32 @@ def _input(answer: _Answer) -> None:
     if answer.value is UNSET:
         raise InvalidBody.at("/value", "is missing")
     _check_value(answer)
+    if answer.interrupt.step is not None:
+        _take_as_known(answer, answer.interrupt.step)
+    else:
+        answer.resolve(Resolution.RESUME)
+
+
+def _take_as_known(answer: _Answer, step_id: UUID) -> None:
+    """Judge a step anew, which knows now what it missed: that alone lets nothing through."""
+    work, step = answer.work, Step.objects.get(pk=step_id)
+    _resolve_without_going_on(answer)
+    if step.status == StepStatus.WAITING:
+        needs.give(work, step, answer.value)
+        proposing.rejudge(work, [step])
+    _go_on(work)
+
+
+def _resolve_without_going_on(answer: _Answer) -> None:
+    """Resolve first: what is asked then, or is still over a budget, holds the run."""
+    answer.work.ending = True
     answer.resolve(Resolution.RESUME)
+    answer.work.ending = False
+
+
+def _go_on(work: Work) -> None:
+    if work.run.open_interrupts == 0 and work.run.status == RunStatus.SUSPENDED:
+        holds.resume(work)
 
 
 def _check_value(answer: _Answer) -> None:
@@ -194,22 +228,17 @@ def _extend(answer: _Answer) -> None:
     if answer.value is UNSET:
         raise InvalidBody.at("/value", "is missing")
     _check_value(answer)
-    used = runs.usage(answer.work.run)
-    for name, limit in answer.value.items():
-        if Decimal(str(limit)) < used[name]:
-            raise InvalidBody.at(f"/value/{name}", f"{used[name].normalize():f} is used already")
     work = answer.work
-    work.run.budget = {**work.run.budget, **answer.value}
-    work.note("budget.extended", limits={k: str(v) for k, v in answer.value.items()})
-    # Judged before the answer counts: what is asked or still over then holds the run.
-    work.ending = True
-    answer.resolve(Resolution.RESUME)
-    work.ending = False
-    if still := runs.over_budget(work.run):
-        holds.open_holds(work, runs.budget_hold(work.run, still))
+    is_of_day = answer.interrupt.evidence.get("budget") == "day"
+    if answer.value:
+        extend = extensions.extend_day if is_of_day else extensions.extend_run
+        extend(work, answer.value)
+    _resolve_without_going_on(answer)
+    runs.check_budget(work)
     proposing.rejudge(work, proposing.held(work, "budget"))
-    if work.run.open_interrupts == 0:
-        holds.resume(work)
+    _go_on(work)
+    if is_of_day and answer.value:
+        append_to_tenant(answer.principal.actor, extensions.told_of_day(work, answer.value))
 
 
 def _recover(answer: _Answer) -> None:
@@ -279,6 +308,8 @@ def _revise(answer: _Answer) -> None:
         raise InvalidBody.at("/resolution", "open a stop to revise the run")
     guidance, withdraw = _revision(answer.value)
     work = answer.work
+    if answer.interrupt.step is not None and answer.interrupt.step not in withdraw:
+        withdraw.append(answer.interrupt.step)  # what it misses it is to be told, and propose anew
     found = {step.pk: step for step in Step.objects.filter(run=work.run, pk__in=withdraw)}
     for index, pk in enumerate(withdraw):
         step = found.get(pk)
@@ -295,9 +326,12 @@ def _revise(answer: _Answer) -> None:
         withdrawn=[str(pk) for pk in withdraw],
         imprint=work.imprint(told, imprints.GUIDANCE),
     )
+    work.ending = True
+    answer.resolve(Resolution.REVISE)
+    work.ending = False
     for step in sorted(found.values(), key=lambda step: step.position):
         steps.withdraw(work, step, StepStatus.REVISED, guidance)
-    answer.resolve(Resolution.REVISE)
+    _go_on(work)
 
 
 def _revision(value: Any) -> tuple[str, list[UUID]]:

@@ -24,7 +24,7 @@ from interrupts.models import (
 )
 from interrupts.services import agentstate
 from interrupts.services.acting import OPERATORS, as_agent, as_person, not_ended, role_now
-from interrupts.transitions import checkpoints, holds, runs
+from interrupts.transitions import checkpoints, holds, reservations, runs
 from interrupts.work import Work
 from tenants import idempotency
 from tenants.conditions import ANY_VERSION, IfMatch
@@ -185,6 +185,7 @@ def report_usage(
         run.usage_seconds += seconds
         if tokens or cost or seconds:
             work.note("usage.reported", tokens=tokens, cost=str(cost), seconds=str(seconds))
+            reservations.report(work, tokens=tokens, cost=cost, seconds=seconds)
         before = run.open_interrupts
         runs.check_budget(work)
         work.due(owner_silent_at(run))

@@ -23,7 +23,6 @@ from interrupts.errors import (
 )
 from interrupts.models import (
     Interrupt,
-    Reason,
     Resolution,
     Run,
     RunStatus,
@@ -33,7 +32,7 @@ from interrupts.models import (
 )
 from interrupts.services import agentstate
 from interrupts.services.acting import as_agent, not_ended
-from interrupts.transitions import checkpoints, holds, runs, steps
+from interrupts.transitions import checkpoints, needs, reservations, runs, steps
 from interrupts.transitions.moves import move_step
 from interrupts.work import Work
 from tenants.conditions import ANY_VERSION, IfMatch
@@ -206,6 +205,7 @@ def _record(
             key=step.key,
             imprint=work.imprint(step, imprints.STEP),
         )
+        needs.state(work, step, version)
         made.append(step)
     Step.objects.bulk_create(made)
     return made
@@ -237,14 +237,22 @@ def _judge(work: Work, made: list[Step]) -> None:
                 hold(work, step, "twin")
                 continue
         verdict = judge(work, step)
-        if verdict.verdict == "deny" or _within_budget(work, step, _counting(judged)):
+        if verdict.verdict == "deny" or _may_be_let_in(work, step, _counting(judged)):
             judged.append((step, verdict))
     steps.apply(work, judged)
 
 
+def _may_be_let_in(work: Work, step: Step, others: int) -> bool:
+    """Whether the step knows what it needs and fits into the budgets; else the run is held."""
+    if missed := needs.lacking(step, work.now):
+        needs.hold(work, step, missed)
+        return False
+    return steps.is_counted(step) or _within_budget(work, step, others)
+
+
 def _counting(judged: list[tuple[Step, Judgement]]) -> int:
-    """How many of these count as used steps: those that are not denied."""
-    return sum(verdict.verdict != "deny" for _, verdict in judged)
+    """How many of these count as used steps from now on: those that are not denied."""
+    return sum(verdict.verdict != "deny" and not steps.is_counted(step) for step, verdict in judged)
 
 
 def _alike(work: Work, made: list[Step]) -> dict[str, Step]:
@@ -278,7 +286,8 @@ def _expired(found: list[Step]) -> set[UUID | None]:
 
 def hold(work: Work, step: Step, by: str) -> None:
     """Have the step wait for the budget, or for its twin, which is looked at from time to time."""
-    move_step(step, StepStatus.WAITING)
+    if step.status != StepStatus.WAITING:
+        move_step(step, StepStatus.WAITING)
     step.held_by = by
     step.save(update_fields=["status", "held_by", "twin"])
     work.note("step.held", step=step.pk, by=by, twin=step.twin)
@@ -300,13 +309,15 @@ def judge(work: Work, step: Step) -> Judgement:
 
 
 def _within_budget(work: Work, step: Step, more: int) -> bool:
-    """Suspend a run that is over its budget with this step, which then waits."""
-    exceeded = runs.over_budget(work.run, more_steps=more + 1)
-    if not exceeded:
+    """Reserve what the step costs; one that is over a budget waits, and the run is suspended."""
+    cost = reservations.estimate(step)
+    over = runs.over_any(work, more_steps=more + 1, more_cost=cost)
+    if over is None:
+        reservations.take(work, step, cost)
         return True
-    hold(work, step, "budget")
-    if not holds.open_of(work).filter(reason=Reason.BUDGET_EXHAUSTED).exists():
-        holds.open_holds(work, runs.budget_hold(work.run, exceeded))
+    if step.held_by != "budget":
+        hold(work, step, "budget")
+    runs.hold_for_budget(work, over)
     return False
 
 
@@ -332,17 +343,10 @@ def release_twins(work: Work) -> None:
 
 
 def rejudge(work: Work, waiting: list[Step]) -> None:
-    """Judge again what waited for the budget, or for its twin's outcome."""
+    """Judge again what waited for the budget, for its twin's outcome, or for what it needs to know."""
     judged: list[tuple[Step, Judgement]] = []
     for step in waiting:
         verdict = judge(work, step)
-        over = runs.over_budget(work.run, more_steps=_counting(judged) + 1)
-        if verdict.verdict != "deny" and over:
-            if step.held_by != "budget":
-                step.held_by = "budget"
-                step.save(update_fields=["held_by", "twin"])
-                work.note("step.held", step=step.pk, by="budget", twin=step.twin)
-            runs.check_budget(work, more_steps=_counting(judged) + 1)
-            continue
-        judged.append((step, verdict))
+        if verdict.verdict == "deny" or _may_be_let_in(work, step, _counting(judged)):
+            judged.append((step, verdict))
     steps.apply(work, judged)

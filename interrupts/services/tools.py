@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db.models.functions import Now
 
 from interrupts.catalogue import TOOL_SECRET
-from interrupts.declarations import FORM, form_digest, full_form, secret_faults
+from interrupts.declarations import FORM, OPTIONAL, form_digest, full_form, secret_faults
 from interrupts.effects import needs_secret
 from interrupts.effects.validation import secrets_named
 from interrupts.errors import UnknownSecret
@@ -124,6 +124,7 @@ def _state(tool: Tool) -> State:
         "version": version.number,
         "description": tool.description,
         **{member: getattr(version, member) for member in FORM},
+        **{name: getattr(version, name) for name in OPTIONAL if getattr(version, name)},
     }
 
 

@@ -21,7 +21,16 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import compensation, finding, holds, runs, steps, verdicts, wording
+from interrupts.transitions import (
+    compensation,
+    finding,
+    holds,
+    reservations,
+    runs,
+    steps,
+    verdicts,
+    wording,
+)
 from interrupts.transitions.moves import move_step
 from interrupts.transitions.receipts import Seen, backoff, write_receipt
 from interrupts.work import Work
@@ -42,7 +51,7 @@ def record(work: Work, step: Step, attempt: Attempt | None, seen: Seen) -> Recei
     if attempt is not None and attempt.settled_at is None and seen.outcome != Outcome.UNKNOWN:
         attempt.outcome, attempt.settled_at = seen.outcome, work.now
         attempt.save(update_fields=["outcome", "settled_at"])
-    _spend(work, seen)
+    reservations.spend(work, step, seen.cost)
     if newest and step.status in (StepStatus.EXECUTING, StepStatus.UNKNOWN):
         _settle(work, step, attempt, seen, receipt)
     elif seen.outcome == Outcome.SUCCEEDED and step.status not in PERFORMED:
@@ -79,11 +88,6 @@ def _tell_if_doubled(work: Work, step: Step, receipt: Receipt) -> None:
         work.note("effect.doubled", step=step.pk, external_ids=names)
 
 
-def _spend(work: Work, seen: Seen) -> None:
-    if seen.cost:
-        work.run.usage_cost += seen.cost
-
-
 def _settle(work: Work, step: Step, attempt: Attempt | None, seen: Seen, receipt: Receipt) -> None:
     was_unknown = step.status == StepStatus.UNKNOWN
     if seen.outcome == Outcome.UNKNOWN:
@@ -117,6 +121,7 @@ def _conclude(work: Work, step: Step, seen: Seen, receipt: Receipt) -> None:
     step.settled_at = work.now
     _save(step)
     work.note("step.settled", **steps.told(step))
+    reservations.give_back(work, step)
     if succeeded:
         verdicts.expect(work, step, receipt)
     steps.settled(work)
@@ -133,6 +138,7 @@ def _not_performed(work: Work, step: Step, seen: Seen) -> None:
         step.outcome, step.settled_at = Outcome.NOT_PERFORMED, work.now
         _save(step)
         work.note("step.settled", **steps.told(step))
+        reservations.give_back(work, step)
         steps.settled(work)
         return
     move_step(step, StepStatus.READY)
@@ -212,6 +218,7 @@ def _read_again(work: Work, step: Step, attempt: Attempt | None, why: str | None
     step.outcome, step.error, step.settled_at = Outcome.FAILED, why, work.now
     _save(step)
     work.note("step.settled", **steps.told(step))
+    reservations.give_back(work, step)
     steps.settled(work)
     if catalogue.version(step.tenant_id, step.tool_version_id).on_failure == "interrupt":
         _ask_about_failure(work, step)
@@ -331,7 +338,7 @@ def record_read(work: Work, step: Step, seen: Seen, worker: str) -> None:
         outcome=seen.outcome,
     )
     receipt = write_receipt(work, step, attempt, seen)
-    _spend(work, seen)
+    reservations.spend(work, step, seen.cost)
     again = seen.outcome in (Outcome.UNKNOWN, Outcome.NOT_PERFORMED) and (
         step.attempts < READ_TRIES or seen.outcome == Outcome.NOT_PERFORMED
     )

@@ -45,13 +45,20 @@ class Seen:
             by=f"worker:{worker}",
             result=jsontext.canonical(observed.result) if succeeded else None,
             external_id=observed.external_id,
-            cost=observed.cost,
+            cost=cost_told(observed.cost, outcome, version),
             error=observed.error,
             retry_after=observed.retry_after,
             sensitive=bool(version.sensitive),
             on_failure=version.on_failure,
             is_judged=version.verifier is not None,
         )
+
+
+def cost_told(cost: Decimal | None, outcome: Outcome, version: ToolVersion) -> Decimal | None:
+    """Return what a call cost; a success of which nobody says is taken at what its tool declares."""
+    if cost is None and outcome == Outcome.SUCCEEDED and version.cost:
+        return Decimal(version.cost)
+    return cost
 
 
 def write_receipt(

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from interrupts import imprints
+from interrupts.days import whole_at as whole
 from interrupts.models import (
     Attempt,
     Reason,
@@ -16,14 +17,20 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import checkpoints, compensation, holds, steps, wording
+from interrupts.transitions import (
+    checkpoints,
+    compensation,
+    holds,
+    reservations,
+    steps,
+    wording,
+)
 from interrupts.transitions.moves import move_run
 from interrupts.work import Work, descendants
 from tenants.journal import SYSTEM
 
 # What a cancel leaves open: facts that people still have to find out.
 RECOVERIES = (Reason.OUTCOME_UNKNOWN, Reason.EFFECT_FAILED)
-LIMITS = ("steps", "cost", "seconds", "tokens")
 
 
 def end(work: Work, status: RunStatus) -> None:
@@ -119,41 +126,101 @@ def usage(run: Run) -> dict[str, Decimal]:
     }
 
 
-def over_budget(run: Run, *, more_steps: int = 0) -> dict[str, str]:
-    """Return the limits that are exceeded, with ``more_steps`` counted as used."""
+def over_budget(
+    run: Run, *, more_steps: int = 0, more_cost: Decimal = reservations.NOTHING
+) -> dict[str, str]:
+    """Return the limits that are exceeded, with so much more counted as used.
+
+    What is reserved counts as used.
+    """
     used = usage(run)
     used["steps"] += more_steps
-    return {
-        name: str(run.budget[name])
-        for name in LIMITS
-        if run.budget.get(name) is not None and used[name] > Decimal(str(run.budget[name]))
-    }
+    used["cost"] += run.reserved_cost + more_cost
+    return reservations.exceeded(run.budget, used)
 
 
-def check_budget(work: Work, *, more_steps: int = 0) -> bool:
-    """Suspend the run once it is over a limit; True where it is within all of them.
+def over_any(
+    work: Work, *, more_steps: int = 0, more_cost: Decimal = reservations.NOTHING
+) -> holds.Hold | None:
+    """Return what is to hold a run that is over its own budget, or over its agent's of today."""
+    exceeded = over_budget(work.run, more_steps=more_steps, more_cost=more_cost)
+    if exceeded:
+        return budget_hold(work.run, exceeded, more_cost)
+    exceeded = reservations.over_today(
+        # Of the steps that are let in, today's row has counted all but this one.
+        work,
+        more_steps=min(more_steps, 1),
+        more_cost=more_cost,
+    )
+    return _day_hold(work, exceeded, more_cost) if exceeded else None
+
+
+def check_budget(work: Work) -> None:
+    """Suspend the run once it is over a limit.
 
     One that is suspended already is then held by its budget too; one that ends starts nothing.
     """
-    if work.run.status not in (RunStatus.RUNNING, RunStatus.SUSPENDED):
-        return True
-    exceeded = over_budget(work.run, more_steps=more_steps)
-    if not exceeded:
-        return True
-    if holds.open_of(work).filter(reason=Reason.BUDGET_EXHAUSTED).exists():
-        return False
-    holds.open_holds(work, budget_hold(work.run, exceeded))
-    return False
+    if work.run.status in (RunStatus.RUNNING, RunStatus.SUSPENDED):
+        hold_for_budget(work, over_any(work))
 
 
-def budget_hold(run: Run, exceeded: dict[str, str]) -> holds.Hold:
+def hold_for_budget(work: Work, hold: holds.Hold | None) -> None:
+    """Hold the run by a budget, once: what else is used up is told when it is judged again."""
+    if hold is not None and not is_over_budget(work):
+        holds.open_holds(work, hold)
+
+
+def is_over_budget(work: Work) -> bool:
+    return bool(holds.open_of(work).filter(reason=Reason.BUDGET_EXHAUSTED).exists())
+
+
+def budget_hold(
+    run: Run, exceeded: dict[str, str], needed: Decimal = reservations.NOTHING
+) -> holds.Hold:
     return holds.Hold(
         reason=Reason.BUDGET_EXHAUSTED,
         kind=ResponseKind.EXTENSION,
         question=wording.BUDGET_EXHAUSTED,
         schema=EXTENSION_SCHEMA,
-        evidence={"exceeded": exceeded, "used": {k: str(v) for k, v in usage(run).items()}},
+        evidence={
+            "budget": "run",
+            "exceeded": exceeded,
+            "used": _plain(usage(run)),
+            "reserved": f"{run.reserved_cost:f}",
+            "needed": f"{needed:f}",
+            "whole_at": None,
+        },
     )
+
+
+def _day_hold(work: Work, exceeded: dict[str, str], needed: Decimal) -> holds.Hold:
+    """What the agent's day has used up holds this run till a person answers, whatever the day."""
+    row = work.days.today(work.now)
+    used = {**reservations.used(row), "cost": row.cost}
+    whole_at = whole(row.day)
+    names = ", ".join(f"{name} ({limit} a day)" for name, limit in exceeded.items())
+    return holds.Hold(
+        reason=Reason.BUDGET_EXHAUSTED,
+        kind=ResponseKind.EXTENSION,
+        question=wording.DAY_EXHAUSTED.format(
+            names=names, whole_at=whole_at.strftime("%Y-%m-%d %H:%M UTC")
+        ),
+        schema={**EXTENSION_SCHEMA, "minProperties": 0},
+        evidence={
+            "budget": "day",
+            "day": row.day.isoformat(),
+            "exceeded": exceeded,
+            "limits": {name: str(one) for name, one in reservations.limits_of_day(work).items()},
+            "used": _plain(used),
+            "reserved": f"{row.reserved_cost:f}",
+            "needed": f"{needed:f}",
+            "whole_at": whole_at.isoformat(),
+        },
+    )
+
+
+def _plain(used: dict[str, Decimal]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in used.items()}
 
 
 _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}

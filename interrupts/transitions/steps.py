@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from interrupts import content, queue
 from interrupts.authorizer import Judgement, authorizer
 from interrupts.models import (
     OPEN_STEPS,
+    Interrupt,
     Outcome,
+    Reason,
     Receipt,
     Resolution,
     ResponseKind,
@@ -19,7 +21,7 @@ from interrupts.models import (
     Step,
     StepStatus,
 )
-from interrupts.transitions import holds
+from interrupts.transitions import holds, needs, reservations
 from interrupts.transitions.moves import move_step
 from interrupts.work import Work
 from tenants.ids import uuid7
@@ -60,7 +62,7 @@ def stamp(
     step.authorized_under = work.authority_version
     step.authorized_tool_version = step.tool_version_id
     step.authorized_policy_version = policy_version
-    step.authorized_until = valid_until
+    step.authorized_until = needs.fresh_for(step, valid_until)
     work.note(
         "step.authorized",
         step=step.pk,
@@ -71,7 +73,7 @@ def stamp(
         digest=step.digest,
         version=step.tool_version_id,
         under=work.authority_version,
-        until=valid_until,
+        until=step.authorized_until,
     )
 
 
@@ -128,6 +130,7 @@ def settle_without_running(
     step.settled_at = work.now
     step.save(update_fields=["status", "reason", "reason_code", "held_by", "settled_at"])
     work.note("step.denied" if status == StepStatus.DENIED else "step.settled", **told(step))
+    reservations.give_back(work, step)
     settled(work)
 
 
@@ -182,6 +185,7 @@ def respond(work: Work, step: Step, value: bytes, *, by: Actor, sensitive: bool 
         by=None,
     )
     work.note("step.settled", **told(step))
+    reservations.give_back(work, step)
     settled(work)
 
 
@@ -223,7 +227,7 @@ def apply(work: Work, pairs: list[tuple[Step, Judgement]]) -> None:
         if judgement.verdict == "deny":
             settle_without_running(work, step, StepStatus.DENIED, judgement.reason)
         elif judgement.verdict == "allow":
-            work.run.usage_steps += 1
+            _count(work, step)
             authorize(
                 work,
                 step,
@@ -233,9 +237,19 @@ def apply(work: Work, pairs: list[tuple[Step, Judgement]]) -> None:
                 valid_until=judgement.valid_until,
             )
         else:
-            work.run.usage_steps += 1
+            _count(work, step)
             asked.append((step, judgement))
     ask(work, asked)
+
+
+def is_counted(step: Step) -> bool:
+    """Whether the step was let in before, and counts as used already."""
+    return step.gate is not None or step.authorized_by is not None
+
+
+def _count(work: Work, step: Step) -> None:
+    if not is_counted(step):
+        work.run.usage_steps += 1
 
 
 def renew(work: Work, step: Step) -> bool:
@@ -262,6 +276,9 @@ def renew(work: Work, step: Step) -> bool:
         return True
     if step.authorized_gate is not None:
         authorizer().close_gate(work, step.authorized_gate, "superseded", "no longer holds")
+    if judgement.verdict != "deny" and (missed := needs.lacking(step, work.now)):
+        needs.hold(work, step, missed)
+        return False
     if judgement.verdict == "allow":
         stamp(
             work,
@@ -294,13 +311,23 @@ def of_agent(work: Work) -> Judgement | None:
 
 def withdraw(work: Work, step: Step, status: StepStatus, reason: str | None) -> None:
     """Settle a step that has not started, with its gate withdrawn and its interrupt resolved."""
-    interrupt = holds.open_of(work).filter(pk=step.interrupt).first() if step.interrupt else None
+    interrupt = _holding(work, step)
     settle_without_running(work, step, status, reason)
     if step.gate is not None:
         authorizer().close_gate(work, step.gate, "withdrawn", reason or status)
     if interrupt is not None:
         resolution = Resolution.REVISE if status == StepStatus.REVISED else Resolution.CANCEL
         holds.resolve(work, interrupt, resolution, by=work.actor)
+
+
+def _holding(work: Work, step: Step) -> Interrupt | None:
+    """Return the open interrupt that is about this step alone, where there is one."""
+    held = holds.open_of(work)
+    if step.held_by == "context":
+        found = held.filter(step=step.pk, reason=Reason.CONTEXT_MISSING).first()
+    else:
+        found = held.filter(pk=step.interrupt).first() if step.interrupt else None
+    return cast("Interrupt | None", found)
 
 
 def release_twins(work: Work, step: Step) -> None:

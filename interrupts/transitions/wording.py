@@ -7,6 +7,10 @@ from interrupts.models import Reason, Resolution
 PARENT_INTERRUPTED = "The run that started this one is interrupted. It goes on when that one does."
 OPERATOR_STOP = "The run was stopped. May it go on?"
 BUDGET_EXHAUSTED = "The run has used up its budget. May it have more?"
+DAY_EXHAUSTED = (
+    "The agent has used up what it may use in a day: {names}. It is whole again at {whole_at}."
+    " May it have more today?"
+)
 OWNER_LOST = "The agent that drives this run has gone silent. May the run go on without waiting?"
 OUTCOME_UNKNOWN = "Nobody knows whether this call was performed. What happened at the far end?"
 COMPENSATION_REFUSED = "The far end refuses to undo this. Try again, or leave it as it is?"
@@ -33,7 +37,9 @@ _SPECIAL = {
     (Reason.MILESTONE, Resolution.RESUME): "Deciding the gate resolves this.",
     (Reason.INPUT_REQUIRED, Resolution.RESUME): "The agent gets the value and the run goes on.",
     (Reason.CONTEXT_MISSING, Resolution.RESUME): "The agent gets the value and the run goes on.",
-    (Reason.BUDGET_EXHAUSTED, Resolution.RESUME): "The limits you name are in force from now on.",
+    (Reason.BUDGET_EXHAUSTED, Resolution.RESUME): (
+        "The limits you name are in force from now on; those of a day for that day alone."
+    ),
     (Reason.VERIFIER_REJECTED, Resolution.RESUME): "What was done stands, and the run goes on.",
     (Reason.OUTCOME_UNKNOWN, Resolution.RESUME): "What you found out settles the step.",
 }

@@ -76,6 +76,7 @@ def _run(run: Run, told: Told, steps: list[Step]) -> Iterator[Fault]:
         "usage_tokens": run.usage_tokens,
         "usage_cost": run.usage_cost,
         "usage_seconds": run.usage_seconds,
+        "reserved_cost": run.reserved_cost,
         "budget": {name: str(limit) for name, limit in run.budget.items()},
         "counts": (run.count_unknown, run.count_in_flight, run.count_partial),
         "suspension": run.suspension,
@@ -97,6 +98,7 @@ def _run(run: Run, told: Told, steps: list[Step]) -> Iterator[Fault]:
             "usage_tokens": told.tokens,
             "usage_cost": told.cost,
             "usage_seconds": told.seconds,
+            "reserved_cost": told.reserved,
             "budget": told.budget,
             "agreed": told.compensating,
             **_suspension(told.status, steps),
@@ -162,6 +164,10 @@ def _step(run: Run, step: Step, told: StepTold) -> Iterator[Fault]:
         "attempts": step.attempts,
         "undo_wanted": step.undo_wanted,
         "undo_tries": step.undo_tries,
+        "reserved_cost": step.reserved_cost,
+        "counted_on": step.counted_on and step.counted_on.isoformat(),
+        "context": step.context,
+        "context_until": step.context_until,
     }
     yield from compare(
         run.pk,
@@ -182,6 +188,10 @@ def _step(run: Run, step: Step, told: StepTold) -> Iterator[Fault]:
             "attempts": told.attempts,
             "undo_wanted": told.undo_wanted,
             "undo_tries": told.undo_tries,
+            "reserved_cost": told.reserved,
+            "counted_on": told.counted_on,
+            "context": told.context,
+            "context_until": told.context_until,
         },
     )
     if not proposed.vouches_for(step, imprints.STEP):

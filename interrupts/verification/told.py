@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from interrupts.models import Outcome, Reason, Resolution, RunStatus, StepStatus
-from interrupts.verification.chains import Said
+from interrupts.verification.chains import Said, instant
 from interrupts.verification.verdicts import VerdictsTold
 
 SECONDS, COST = Decimal("0.001"), Decimal("0.0000000001")  # as the columns round
@@ -34,6 +35,10 @@ class StepTold:
     twin: str | None = None
     authorized: Mapping[str, Any] | None = None
     counted: bool = False  # against the budget
+    reserved: Decimal | None = None  # of its cost, till it is settled
+    counted_on: str | None = None  # the agent's day that it counts in
+    context: Mapping[str, str | None] | None = None
+    context_until: datetime | None = None
     fence: int = 0
     attempts: int = 0
     undo_wanted: bool = False
@@ -122,6 +127,16 @@ class Told:
         return self.started is not None and "imprint" not in self.started.data
 
     @property
+    def reserved(self) -> Decimal:
+        """What is reserved of the cost of steps that have not settled."""
+        return sum((one.reserved for one in self.steps.values() if one.reserved), Decimal(0))
+
+    def counts(self, step: UUID) -> bool:
+        """Whether a step's outcome changes what is reserved, or its agent's day."""
+        of = self.steps.get(str(step))
+        return of is not None and (of.reserved is not None or of.counted_on is not None)
+
+    @property
     def open(self) -> set[str]:
         return {pk for pk, one in self.interrupts.items() if one.resolved is None}
 
@@ -137,6 +152,7 @@ _RUN: Final = {
 }
 _STEP: Final = {
     "step.authorized": StepStatus.READY.value,
+    "step.held": StepStatus.WAITING.value,
     "gate.opened": StepStatus.WAITING.value,
     "gate.reopened": StepStatus.WAITING.value,
     "step.unknown": StepStatus.UNKNOWN.value,
@@ -232,6 +248,16 @@ def _held(told: Told, said: Said) -> None:
     step.held_by, step.twin = said.data["by"], said.data["twin"]
 
 
+def _context(told: Told, said: Said) -> None:
+    step = told.of(said)
+    step.context, step.context_until = said.data["context"], instant(said.data["until"])
+
+
+def _reserved(told: Told, said: Said) -> None:
+    step = told.of(said)
+    step.reserved, step.counted_on = Decimal(said.data["cost"]), said.data["day"]
+
+
 def _renewed(told: Told, said: Said) -> None:
     told.of(said).number = said.data["tool_version"]
 
@@ -274,7 +300,7 @@ def _retried(told: Told, said: Said) -> None:
 def _settled(told: Told, said: Said) -> None:
     step, data = told.of(said), said.data
     step.status = data["status"]
-    step.held_by = None
+    step.held_by = step.reserved = None
     if "outcome" not in data:  # a compensation is done: when the step was settled stays
         step.undo_wanted = False
         told.verdicts.release(data["step"])
@@ -396,6 +422,8 @@ _TAKES: Final[dict[str, Callable[[Told, Said], None]]] = {
     "interrupt.expired": _resolved,
     "step.proposed": _proposed,
     "step.held": _held,
+    "step.context": _context,
+    "budget.reserved": _reserved,
     "step.renewed": _renewed,
     "step.authorized": _authorized,
     "step.unknown": _unknown,

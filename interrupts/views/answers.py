@@ -134,6 +134,8 @@ _RELEASES: Final[Mapping[str, str]] = {
 
 
 def _input(row: Interrupt, consequence: str) -> Answer:
+    if row.step is not None:
+        return _known(row)
     return Answer(
         name="resume",
         resolution="resume",
@@ -145,13 +147,29 @@ def _input(row: Interrupt, consequence: str) -> Answer:
     )
 
 
+def _known(row: Interrupt) -> Answer:
+    """What is asked about a step whose tool needs to know it: the names are the tool's."""
+    return Answer(
+        name="resume",
+        resolution="resume",
+        title="Say what is known of it now",
+        consequence="It counts as known from now on. The step is judged anew, which may ask people.",
+        button="Say it, and have the step judged anew",
+        css="pri gate",
+        fields=[replace(one, outside=False) for one in fields.fields_of(row.schema)],
+    )
+
+
 def _extension(row: Interrupt, seen: Watched, consequence: str) -> Answer:
     exceeded = row.evidence.get("exceeded", {})
+    is_of_day = row.evidence.get("budget") == "day"
+    in_force = row.evidence.get("limits", {}) if is_of_day else seen.run.budget
+    used = row.evidence.get("used", {}) if is_of_day else seen.used
     limits = []
     for name, label in _LIMITS.items():
-        limit = seen.run.budget.get(name)
+        limit = in_force.get(name)
         over = ", used up" if name in exceeded else ""
-        hint = f"{seen.used[name]} used of {limit}{over}" if limit is not None else "no limit now"
+        hint = f"{used[name]} used of {limit}{over}" if limit is not None else "no limit now"
         limits.append(
             Field(
                 name=f"{fields.PREFIX}{name}",
@@ -164,9 +182,9 @@ def _extension(row: Interrupt, seen: Watched, consequence: str) -> Answer:
     return Answer(
         name="resume",
         resolution="resume",
-        title="Give it more",
+        title="Give the agent more today" if is_of_day else "Give it more",
         consequence=consequence,
-        button="Set the new limits",
+        button="Set the limits of today" if is_of_day else "Set the new limits",
         css="pri",
         fields=limits,
     )

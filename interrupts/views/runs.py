@@ -185,7 +185,9 @@ class Offered:
     def asks(self) -> bool:
         """Say whether the question is the agent's own words."""
         row = self.held.interrupt
-        return row.reason in _ASKED_BY_AGENTS and row.opened_by.get("kind") == "agent"
+        # What its proposal does not know is asked by the service: of that step, in words of ours.
+        is_agents = row.reason in _ASKED_BY_AGENTS and row.step is None
+        return is_agents and row.opened_by.get("kind") == "agent"
 
     @property
     def arguments(self) -> list[tuple[str, str]]:

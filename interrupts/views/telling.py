@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ REASONS: Final[Mapping[str, str]] = {
     "operator_stop": "a person stopped it",
     "budget_exhausted": "its budget is used up",
     "verifier_rejected": "a check failed",
-    "context_missing": "the agent misses something",
+    "context_missing": "something that is needed is not known",
     "outcome_unknown": "an outcome is unknown",
     "effect_failed": "something was refused",
     "agent_requested": "the agent asked for a person",
@@ -188,6 +188,41 @@ def _cancelling(said: Said) -> Words:
 def _extended(said: Said) -> Words:
     limits = ", ".join(f"{name} {limit}" for name, limit in (said["limits"] or {}).items())
     return Words(icon="check", what="Budget raised", detail=f"New limits: {limits}.")
+
+
+def _day_extended(said: Said) -> Words:
+    told = _extended(said)
+    return replace(told, what=f"The agent may use more on {said.text('day')}")
+
+
+def _reserved(said: Said) -> Words:
+    cost = f"Reserved till it is settled: {said.text('cost')}."
+    day = f" Counted on {said.text('day')}." if said["day"] else ""
+    return Words(icon="clock", css="todo", what="is counted against a budget", detail=cost + day)
+
+
+def _context(said: Said) -> Words:
+    known = said["context"] or {}
+    missed = [name for name, until in known.items() if until is None]
+    detail = f"Not said: {', '.join(missed)}." if missed else f"Fresh until {said.text('until')}."
+    return Words(
+        icon="eye",
+        css="todo",
+        what=f"needs to know {', '.join(known) or 'nothing'}",
+        detail=detail if known else "",
+    )
+
+
+def _held(said: Said) -> Words:
+    waits = _HELD_BY.get(said.text("by"), "something else first")
+    return Words(icon="clock", css="safe", what=f"waits for {waits}")
+
+
+_HELD_BY: Final[Mapping[str, str]] = {
+    "budget": "a budget",
+    "context": "what it needs to know",
+    "twin": "an equal call to be found out",
+}
 
 
 def _usage(said: Said) -> Words:
@@ -525,9 +560,10 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "step.settled": _settled,
     "step.unknown": _unknown,
     "step.retried": _retried,
-    "step.held": _plain(
-        "clock", "waits for a budget, or for an equal call to be found out", "safe"
-    ),
+    "step.held": _held,
+    "step.context": _context,
+    "budget.reserved": _reserved,
+    "day.extended": _day_extended,
     "step.renewed": _plain("pen", "is a call of its tool\u2019s newer version now", "safe"),
     "step.unresolvable": _plain("unknown", "can\u2019t be found out, and stays unknown", "unknown"),
     "gate.opened": _asked,

@@ -14,13 +14,21 @@ from tenants.admin.base import ConfigAdmin, ServiceForm
 from tenants.admin.forms import OF_MEMBER, NamedForm, members, name_field
 from tenants.admin.site import site
 from tenants.admin.standing import Standing
-from tenants.admin.unfolded import AutocompleteFilter, action
+from tenants.admin.unfolded import AutocompleteFilter, NumberInput, action
 from tenants.changes import Issued
 from tenants.models import Agent, AgentKey, Membership, UserToken
 from tenants.services import keys
 from tenants.services.agents import AgentWanted, end_agents, set_agents
 
 _OF_AGENT: Final[Any] = AgentKey._meta.get_field("agent")  # noqa: SLF001 - Django documents it
+
+
+_LIMITS: Final = ("steps", "cost", "seconds", "tokens")
+_DAILY: Final = tuple(f"daily_{name}" for name in _LIMITS)
+_OF_A_DAY: Final = (
+    "What all its runs together may use in a day (UTC). Empty: what the policy says for every"
+    " agent. What an agent has used is under Agent days."
+)
 
 
 class AgentForm(NamedForm):
@@ -31,13 +39,40 @@ class AgentForm(NamedForm):
         widget=AutocompleteSelect(OF_MEMBER, site),
         help_text="Answers for the agent, and never decides its gates.",
     )
+    daily_steps = forms.IntegerField(
+        required=False, min_value=0, max_value=2**53 - 1, widget=NumberInput(), help_text=_OF_A_DAY
+    )
+    daily_cost = forms.DecimalField(
+        required=False,
+        min_value=0,
+        max_digits=24,
+        decimal_places=9,
+        widget=NumberInput(attrs={"step": "any"}),
+    )
+    daily_seconds = forms.IntegerField(
+        required=False, min_value=0, max_value=2**53 - 1, widget=NumberInput()
+    )
+    daily_tokens = forms.IntegerField(
+        required=False, min_value=0, max_value=2**53 - 1, widget=NumberInput()
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name, limit in self.instance.daily_budget.items():
+            self.initial[f"daily_{name}"] = limit
         chosen: Any = self.fields["owner"]
         chosen.queryset = members()
         if self.instance.owner_id:
             self.initial["owner"] = members().filter(user=self.instance.owner_id).first()
+
+    def daily_budget(self) -> dict[str, Any]:
+        """Return the limits that were given, money as text."""
+        given = {name: self.cleaned_data.get(f"daily_{name}") for name in _LIMITS}
+        return {
+            name: f"{limit:f}" if name == "cost" else limit
+            for name, limit in given.items()
+            if limit is not None
+        }
 
 
 @admin.register(Agent, site=site)
@@ -49,18 +84,20 @@ class AgentAdmin(ConfigAdmin):
     list_select_related = ("owner",)
     ordering = ("name",)
     search_fields = ("name",)
-    fields = ("name", "owner")
+    fields = ("name", "owner", *_DAILY)
     actions_detail = ("end",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002
-        return ("name", "owner", "active", "created_at") if obj else ("name", "owner")
+        more = ("active", "created_at") if obj else ()
+        return ("name", "owner", *_DAILY, *more)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002
         return ("name", "active", "created_at") if obj else ()
 
     def store(self, standing: Standing, obj: Any, form: Any, *, secrets: dict[str, str]) -> Any:
         member = form.cleaned_data["owner"]
-        wanted = AgentWanted(obj.name, member.user.username if member else None)
+        owner = member.user.username if member else None
+        wanted = AgentWanted(obj.name, owner, form.daily_budget())
         issued = Issued()
         set_agents(standing.actor, [wanted], issued=issued)
         secrets.update({f"Key of {name}": key for name, key in issued.agents.items()})

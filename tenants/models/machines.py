@@ -15,6 +15,8 @@ class Agent(TenantOwned):
         User, on_delete=models.PROTECT, null=True, blank=True, related_name="agents"
     )
     active = models.BooleanField(default=True)
+    # What its runs may use in a day, in the place of what the policy says for every agent.
+    daily_budget = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from tenants.changes import Change, Issued, State, record, refuse_own
@@ -14,10 +15,15 @@ from tenants.services import credentials
 
 @dataclass(frozen=True, slots=True)
 class AgentWanted:
-    """An agent and the username of the member who answers for it, if anybody does."""
+    """An agent, the username of the member who answers for it, if anybody does, and what it may use.
+
+    ``daily_budget``: limits of a day, all its runs together; those it names take the place of the
+    policy's.
+    """
 
     name: str
     owner: str | None = None
+    daily_budget: Mapping[str, Any] = field(default_factory=dict)
 
 
 def set_agents(
@@ -46,12 +52,13 @@ def set_agents(
     for one in wanted:
         owner = owners.get(one.owner) if one.owner else None
         if (agent := agents.get(one.name)) is None:
-            new.append(Agent(name=one.name, owner_id=owner))
-            changes.append(Change("agent", one.name, None, _state(one.owner)))
+            agent = Agent(name=one.name, owner_id=owner, daily_budget=dict(one.daily_budget))
+            new.append(agent)
+            changes.append(Change("agent", one.name, None, _state(one.owner, agent)))
             continue
         if agent.owner_id != owner:
             refuse_own(actor, agent.owner_id, "Another admin takes an agent from its owner.")
-        if change := _adjust(agent, owner, one.owner):
+        if change := _adjust(agent, owner, one):
             changes.append(change)
     Agent.objects.bulk_create(new)
     agents.update({agent.name: agent for agent in new})
@@ -80,16 +87,17 @@ def _owners(wanted: Sequence[AgentWanted]) -> Mapping[str, UUID]:
     return found
 
 
-def _adjust(agent: Agent, owner: UUID | None, username: str | None) -> Change | None:
-    if agent.active and agent.owner_id == owner:
+def _adjust(agent: Agent, owner: UUID | None, wanted: AgentWanted) -> Change | None:
+    budget = dict(wanted.daily_budget)
+    if agent.active and agent.owner_id == owner and agent.daily_budget == budget:
         return None
-    before = _state(agent.owner.username if agent.owner else None) if agent.active else None
+    before = _state(agent.owner.username if agent.owner else None, agent) if agent.active else None
     if before is None:
         credentials.revoke_keys([agent])
-    narrows = agent.active or agent.owner_id != owner
-    agent.active, agent.owner_id = True, owner
-    agent.save(update_fields=["active", "owner"])
-    return Change("agent", agent.name, before, _state(username), narrows=narrows)
+    narrows = agent.active or agent.owner_id != owner or agent.daily_budget != budget
+    agent.active, agent.owner_id, agent.daily_budget = True, owner, budget
+    agent.save(update_fields=["active", "owner", "daily_budget"])
+    return Change("agent", agent.name, before, _state(wanted.owner, agent), narrows=narrows)
 
 
 def _end(ending: Sequence[Agent]) -> list[Change]:
@@ -99,7 +107,7 @@ def _end(ending: Sequence[Agent]) -> list[Change]:
         Change(
             "agent",
             agent.name,
-            _state(agent.owner.username if agent.owner else None),
+            _state(agent.owner.username if agent.owner else None, agent),
             None,
             narrows=True,
         )
@@ -113,5 +121,6 @@ def _issue_keys(agents: Sequence[Agent], begun: set[str], issued: Issued) -> Non
     issued.agents.update(credentials.issue_keys(without))
 
 
-def _state(owner: str | None) -> State:
-    return {"owner": owner}
+def _state(owner: str | None, agent: Agent) -> State:
+    """What the journal tells of an agent; of one without a budget of its own nothing is said."""
+    return {"owner": owner, **({"daily_budget": agent.daily_budget} if agent.daily_budget else {})}

@@ -252,6 +252,28 @@ def test_groups_are_made_changed_and_removed(acme: Place) -> None:
     ]
 
 
+def test_an_agents_budget_of_a_day_is_set_shown_and_taken_off(acme: Place) -> None:
+    browser = acme.browser("ada")
+    daily = {"daily_steps": "200", "daily_cost": "12.50", "daily_seconds": "", "daily_tokens": ""}
+    browser.post("/admin/tenants/agent/add/", {"name": "bot", "owner": "", **daily})
+    with tenant_scope(acme.id):
+        bot = Agent.objects.get(name="bot")
+    assert bot.daily_budget == {"steps": 200, "cost": "12.50"}
+    url = f"/admin/tenants/agent/{bot.pk}/change/"
+    shown = browser.get(url).content.decode()
+    assert 'value="200"' in shown
+    assert 'value="12.50"' in shown
+    before = head(acme)
+    wrong = browser.post(url, {"owner": "", **daily, "daily_steps": "-1"})
+    assert "daily_steps" in wrong.context["adminform"].form.errors
+    assert head(acme) == before
+    assert browser.post(url, {"owner": ""}).status_code == 302
+    kind, data, _ = entries(acme)[-1]
+    assert (kind, data["after"]) == ("agent.changed", {"owner": None})
+    assert head(acme) == (before[0] + 1, before[1] + 1)
+    assert browser.get("/admin/interrupts/agentday/").status_code == 200
+
+
 def test_a_key_is_shown_once_kept_as_a_hash_and_revoked(acme: Place) -> None:
     browser = acme.browser("ada")
     made = browser.post("/admin/tenants/agent/add/", {"name": "bot", "owner": ""})

@@ -121,6 +121,7 @@ OTHERWISE = {
     "numeric": "coalesce({c}, 0) + 1000",
     "float8": "coalesce({c}, 0) + 1000",
     "bool": "NOT {c}",
+    "date": "coalesce({c}, current_date) - 1",
     "timestamptz": "coalesce({c}, now()) - interval '1 day'",
     "jsonb": "'{{\"forged\": true}}'::jsonb",
     "bytea": "sha256(coalesce({c}, ''))",

@@ -382,10 +382,9 @@ CASES: dict[str, Case] = {
             scene.people["alice"], UUID(names["gate"]), to=scene.people["carol"].name
         ),
     ),
-<<<<<<< HEAD
     "give a gate more time": Case(
         f"{APPROVALS}.extensions.extend_gate", gated("book"), give_more_time
-=======
+    ),
     "have another decide": Case(
         f"{APPROVALS}.substitutions.set_as",
         gated("book"),
@@ -398,7 +397,6 @@ CASES: dict[str, Case] = {
         stood_in_for,
         by("alice", "substitution", substitutions.end_as),
         drives=True,
->>>>>>> limits
     ),
     "look at an edit": Case(f"{APPROVALS}.edits.look_at_edit", gated("book"), look_at_edit),
     "bring up to date": Case(

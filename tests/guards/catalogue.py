@@ -65,7 +65,43 @@ def _unchecked(_: Any) -> Any:
     return lambda run: live.read_on(run)[0]
 
 
+def _unlocked(_: Any) -> Any:
+    """A day's row, read by whoever counts in it without waiting for the others."""
+    from interrupts.models import AgentDay
+
+    return lambda agent, day: AgentDay.objects.get_or_create(agent_id=agent, day=day)[0]
+
+
 GUARDS: tuple[Guard, ...] = (
+    # 8, budgets and what a call needs to know: docs/guarantees.md says of each what it keeps.
+    Guard(
+        "an agent's day is counted under its row's lock",
+        "8: the runs of an agent lose no count, and use no more in a day than is declared",
+        patch("interrupts.locks.lock_day", _unlocked),
+        (
+            f"{RACES}/test_days.py::test_runs_at_once_lose_no_count_and_let_in_no_more_than_the_day_has",
+        ),
+    ),
+    Guard(
+        "a cost is reserved as its step is let in",
+        "8: steps side by side use no more than there is together",
+        patch("interrupts.transitions.reservations.take", nothing),
+        (f"{ENGINE}/test_days.py::test_steps_side_by_side_do_not_use_more_than_there_is_together",),
+    ),
+    Guard(
+        "an authorization ends where what its call knows does",
+        "8: what went stale before it started does not run",
+        patch("interrupts.transitions.needs.fresh_for", lambda _: lambda _step, until: until),
+        (f"{ENGINE}/test_needs.py::test_an_approval_does_not_outlive_what_it_was_given_on",),
+    ),
+    Guard(
+        "an approval of what needs to know something is not plain",
+        "8: the hot approval looks at no clock of what a call knows",
+        rewrite("approvals_approve", ("OR s.context IS NOT NULL", "")),
+        (
+            "tests/approvals/test_days_and_needs.py::test_an_approval_of_what_needs_to_know_goes_the_long_way",
+        ),
+    ),
     # 1. No effect without an authorization that was current when its intent committed.
     Guard(
         "drain lock",

@@ -51,6 +51,7 @@ class FakeAuthorizer:
     expiries: dict[Any, tuple[bool, str]] = field(default_factory=dict)
     deciders: set[Any] = field(default_factory=set)
     budget: dict[str, Any] = field(default_factory=dict)
+    daily: dict[str, Any] = field(default_factory=dict)
     opened: list[Any] = field(default_factory=list)
     closed: list[tuple[Any, str]] = field(default_factory=list)
     reasons: list[str | None] = field(default_factory=list)
@@ -92,6 +93,9 @@ class FakeAuthorizer:
 
     def limits(self, run):
         return self.budget
+
+    def daily_limits(self, work):
+        return self.daily
 
     def policy_version(self):
         return self.version

@@ -248,16 +248,24 @@ def test_the_difference_is_told_by_member(apply: Apply) -> None:
     changed = acme()
     changed["members"][3]["role"] = "operator"
     changed["agents"][0]["owner"] = "alice"
+    changed["agents"][1]["daily_budget"] = {"steps": 9, "cost": "1.50"}
+    changed["tools"][2] |= {"cost": "0.50", "context": [{"name": "host", "longest_age": 60}]}
     changed["tools"][1]["risk"] = "medium"
     changed["members"][2]["may_decide"] = ["payments.*", "mail.send"]
     output = apply(changed).output
     assert "~ member vera\n      role: viewer -> operator" in output
     assert "~ agent bot\n      owner: ada -> alice" in output
+    assert '~ agent cron\n      daily_budget: null -> {"cost": "1.50", "steps": 9}' in output
+    assert (
+        "~ tool local.shell\n      version: 1 -> 2\n      cost: null -> 0.50\n"
+        '      context: null -> [{"longest_age": 60, "name": "host"}]'
+    ) in output
     assert "~ tool mail.send\n      version: 1 -> 2\n      risk: low -> medium" in output
     assert (
         '~ authority bob\n      may_decide: ["mail.send"] -> ["mail.send", "payments.refund"]'
         in output
     )
+    assert apply(changed).output.splitlines()[-1] == "no changes"
 
 
 def test_a_limit_is_told_by_member_and_again_is_no_change(apply: Apply) -> None:

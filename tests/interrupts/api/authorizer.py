@@ -47,6 +47,9 @@ class ByEffect:
     def may_decide_any(self, user_id: UUID, run: Run) -> bool:
         return Membership.objects.filter(user_id=user_id, role=Role.APPROVER).exists()
 
+    def daily_limits(self, work: Work) -> dict[str, Any]:
+        return {}
+
     def limits(self, run: Run) -> dict[str, Any]:
         return {}
 
