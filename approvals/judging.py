@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db.models import Max
 
+from approvals import circumstances
 from approvals.models import PolicyStatus, PolicyVersion
 from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy
 from config.memo import Memo
@@ -73,19 +74,32 @@ def _agent_name(tenant: UUID, agent: UUID, authority_version: int) -> str:  # no
 
 
 def subject(
-    tool: str, version: ToolVersion, arguments: Any, said: Mapping[str, Any], **run: str
+    tool: str,
+    version: ToolVersion,
+    arguments: Any,
+    said: Mapping[str, Any],
+    known: Mapping[str, Any],
+    *,
+    agent: str,
+    workflow: str,
+    depth: int = 0,
 ) -> Subject:
-    """Return a call as policy sees it; ``said`` are the agent's own words about it."""
+    """Return a call as policy sees it; ``said`` are the agent's own words about it.
+
+    ``known`` are its circumstances, those that the policy asks about.
+    """
     return Subject(
         tool=tool,
         effect=version.effect,
         risk=version.risk,
         arguments=arguments,
-        agent=run["agent"],
-        workflow=run["workflow"],
+        agent=agent,
+        workflow=workflow,
         confidence=said.get("confidence"),
         risk_score=said.get("risk_score"),
         milestone=said.get("milestone"),
+        depth=depth,
+        known=known,
     )
 
 
@@ -93,20 +107,25 @@ def judge(work: Work, step: Step, version: ToolVersion, arguments: bytes) -> Jud
     """Say what the policy in force says of the step with these arguments, canonical JSON."""
     run: Run = work.run
     in_force = policy(number_under(work.authority_version))
+    known, seen = circumstances.at_judging(in_force.compiled, work, step)
     verdict = in_force.compiled.judge(
         subject(
             step.tool_name,
             version,
             json.loads(arguments),
             step.proposal,
+            known,
             agent=_agent_name(run.tenant_id, run.agent_id, work.authority_version),
             workflow=run.workflow,
+            depth=len(run.path),
         )
     )
-    return judgement(work, verdict, in_force.number)
+    return judgement(work, verdict, in_force.number, seen)
 
 
-def judgement(work: Work, verdict: Verdict, number: int) -> Judgement:
+def judgement(
+    work: Work, verdict: Verdict, number: int, seen: dict[str, Any] | None = None
+) -> Judgement:
     asks = verdict.verdict == "approve"
     expires_at = None
     if asks and verdict.expires_in is not None:
@@ -127,6 +146,7 @@ def judgement(work: Work, verdict: Verdict, number: int) -> Judgement:
             "approvers": list(verdict.approvers),
             "routing": _routing(verdict),
         },
+        seen=seen,
     )
 
 

@@ -25,7 +25,7 @@ from interrupts.authorizer import Judgement
 from interrupts.digests import step_digest
 from interrupts.errors import IllegalMove
 from interrupts.models import Interrupt, Step, ToolVersion
-from interrupts.transitions import holds
+from interrupts.transitions import holds, steps
 from interrupts.work import Work
 from tenants.scope import current_tenant_id
 
@@ -282,7 +282,8 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     edits = content.put(body, sensitive=bool(asked.sensitive))
     gate.arguments = step.arguments = edits
     step.digest = step_digest(step.tool_name, step.tool_number, body)
-    step.save(update_fields=["arguments", "digest"])
+    steps.keep_seen(work, step, judgement)
+    step.save(update_fields=["arguments", "digest", "judged"])
     require(gate, judgement)
     show(gate, asked)
     gate.save(update_fields=[*SHOWN, *REQUIRED])
@@ -303,6 +304,8 @@ def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:
     """Take up what a newer policy asks for of an open gate, and who is asked by it."""
     require(gate, judgement)
     gate.save(update_fields=REQUIRED)
+    if steps.keep_seen(work, gate.step, judgement):
+        gate.step.save(update_fields=["judged"])
     _tell_end(work, gate)
     deciders.reassign([gate.pk], work.now)
     check_decidable(work, gate)

@@ -31,6 +31,7 @@ class Judgement:
     expires_at: datetime | None = None
     on_expiry: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)  # the authorizer's own, handed back to it
+    seen: dict[str, Any] | None = None  # what it saw that may be otherwise later, kept on the step
 
 
 class Authorizer(Protocol):

@@ -221,4 +221,5 @@ def explained(found: Explained) -> Shown:
             "verdict": now.verdict,
             "rule": now.rule,
         },
+        "seen": found.step.judged,
     }

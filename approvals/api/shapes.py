@@ -263,6 +263,7 @@ EXPLAINED: Final = component(
             )
         ),
         now=or_none(shown(policy_version=INTEGER, verdict=VERDICT, rule=TEXT)),
+        seen=nullable({**FREE, "description": "What policy saw then that may be otherwise now."}),
     ),
 )
 _COUNTS: Final[dict[str, Schema]] = {

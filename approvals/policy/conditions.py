@@ -60,6 +60,8 @@ class Facts:
         if self.size > MAX_VALUES or _work(shape, self) > MAX_WORK:
             raise ConditionError("the call is too large for this condition")
         for root in shape.roots - self._known:
+            if root not in self._variables:
+                raise ConditionError(f"there is no {root} here")
             context.add_variable(root, self._variables[root])
             self._known.add(root)
 
@@ -96,6 +98,11 @@ class Condition:
             self._shape, self._program = _compiled(source)
         except SyntaxFault:
             return
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What of the facts it asks about: ``arguments``, ``usage``, and so on."""
+        return frozenset() if self._shape is None else self._shape.names
 
     def holds(self, facts: Facts) -> bool:
         """Say whether the condition is true of the facts; raises `ConditionError`."""

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from approvals.policy.conditions import Condition, ConditionError, Facts
 from approvals.policy.scoring import Scorer, parse_scorer, score
 from config.globs import matches_any
+from tenants.zones import UTC
 
 Kind = Literal["allow", "approve", "deny"]
 
@@ -22,7 +23,8 @@ class Subject:
     """A call as policy sees it; from `confidence` on, the agent's own words, which may be missing.
 
     Once the policy's scorers have spoken, `risk_score` is the larger of theirs and the agent's, and
-    `scored` says how a scorer's came about where it is that one.
+    `scored` says how a scorer's came about where it is that one. `known` is what is known around
+    the call (`circumstances`), by the name that conditions have for it.
     """
 
     tool: str
@@ -35,6 +37,8 @@ class Subject:
     risk_score: float | None = None
     milestone: str | None = None
     scored: str | None = None
+    depth: int = 0  # of the run: how many runs are above it
+    known: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +146,18 @@ class _Applicable:
     allow: list[Rule] = field(default_factory=list)
     scorers: list[Scorer] = field(default_factory=list)  # none where no rule looks at the score
     fixed: dict[str, Verdict] | None = None  # by effect
+    names: frozenset[str] = frozenset()  # what conditions and scorers ask about
 
 
 class CompiledPolicy:
     """A policy version made ready; it may be kept for as long as the version."""
 
-    __slots__ = ("_by_tool", "_rules", "_scorers")
+    __slots__ = ("_by_tool", "_rules", "_scorers", "time_zone")
 
-    def __init__(self, rules: Iterable[Rule], scorers: Iterable[Scorer] = ()) -> None:
+    def __init__(
+        self, rules: Iterable[Rule], scorers: Iterable[Scorer] = (), time_zone: str = UTC
+    ) -> None:
+        self.time_zone = time_zone
         self._rules = sorted(rules, key=lambda rule: rule.name)
         self._scorers = list(scorers)
         self._by_tool: dict[str, _Applicable] = {}
@@ -161,12 +169,19 @@ class CompiledPolicy:
         count. Where no rule matches, `read` is allowed and everything else asks. The risk score is
         the larger of what the scorers say and what the agent says.
         """
-        applicable = self._by_tool.get(subject.tool) or self._learn(subject.tool)
+        applicable = self._applicable(subject.tool)
         if applicable.fixed is not None:
             if (known := applicable.fixed.get(subject.effect)) is None:
                 known = applicable.fixed[subject.effect] = _judge(applicable, subject)
             return known
         return _judge(applicable, subject)
+
+    def asks_about(self, tool: str) -> frozenset[str]:
+        """Return what conditions and scorers for calls of the tool ask about, by name."""
+        return self._applicable(tool).names
+
+    def _applicable(self, tool: str) -> _Applicable:
+        return self._by_tool.get(tool) or self._learn(tool)
 
     def _learn(self, tool: str) -> _Applicable:
         found = _Applicable()
@@ -178,10 +193,17 @@ class CompiledPolicy:
             found.fixed = {}
         if any(rule.trigger == "risk" for rule in rules):
             found.scorers = [one for one in self._scorers if matches_any(one.tools, tool)]
+        found.names = _names(rules, found.scorers)
         if len(self._by_tool) >= MAX_TOOLS_KEPT:
             self._by_tool.clear()
         self._by_tool[tool] = found
         return found
+
+
+def _names(rules: Iterable[Rule], scorers: Iterable[Scorer]) -> frozenset[str]:
+    conditions = [rule.condition for rule in rules if rule.condition is not None]
+    conditions += [scorer.expression for scorer in scorers]
+    return frozenset().union(*(condition.names for condition in conditions))
 
 
 def facts_of(subject: Subject) -> Facts:
@@ -190,7 +212,8 @@ def facts_of(subject: Subject) -> Facts:
         arguments=subject.arguments,
         tool={"name": subject.tool, "effect": subject.effect, "risk": subject.risk},
         agent={"name": subject.agent},
-        run={"workflow": subject.workflow},
+        run={"workflow": subject.workflow, "depth": subject.depth},
+        **subject.known,
     )
 
 
@@ -302,6 +325,7 @@ def compile_policy(document: Mapping[str, Any]) -> CompiledPolicy:
     return CompiledPolicy(
         (parse_rule(rule) for rule in document.get("rules") or ()),
         map(parse_scorer, document.get("scorers") or ()),
+        document.get("time_zone", UTC),
     )
 
 

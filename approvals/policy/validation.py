@@ -13,6 +13,7 @@ from approvals.policy.conditions import condition_faults
 from approvals.policy.judging import DEFAULT
 from config.globs import glob_fault, overlap
 from config.jsontext import pointer, value_faults
+from tenants.zones import is_zone
 
 Fault = tuple[str, str]
 Check = Callable[[Any], Iterator[Fault]]
@@ -64,6 +65,7 @@ def _document_faults(
         "allowed_hosts": lambda hosts: _list(hosts, _host, "allowed hosts", at_least=0),
         "rules": lambda rules: _rules(rules, groups),
         "scorers": _scorers,
+        "time_zone": _time_zone,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
         "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
     }
@@ -328,6 +330,11 @@ _OF_SCORER: Final[Mapping[str, Check]] = {
     "tools": lambda globs: _list(globs, _glob, "globs"),
     "score": lambda value: (("", detail) for detail in condition_faults(value, "score")),
 }
+
+
+def _time_zone(value: Any) -> Iterator[Fault]:
+    if not isinstance(value, str) or not is_zone(value):
+        yield "", "A time zone is named after a place (Europe/Berlin), or UTC."
 
 
 def _host(value: Any) -> Iterator[Fault]:

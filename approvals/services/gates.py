@@ -96,6 +96,7 @@ def _bring_up_to_date(work: Work, gate: Gate) -> None:
         return
     judged = judging.judge(work, step, version, body)
     if judged.verdict == "deny":
+        steps.keep_seen(work, step, judged)
         _deny(work, gate, judged.reason)
     elif version.pk != gate.tool_version_id:
         _ask_anew(work, gate, version, authorizer.asked_anew(judged, authorizer.NEWER_VERSION))
@@ -122,7 +123,8 @@ def _ask_anew(work: Work, gate: Gate, version: ToolVersion, judged: Judgement) -
     transitions.close(work, gate, GateState.SUPERSEDED, authorizer.NEWER_VERSION)
     transitions.adopt(work, step, version)
     step.gate = uuid7()
-    step.save(update_fields=["gate"])
+    steps.keep_seen(work, step, judged)
+    step.save(update_fields=["gate", "judged"])
     if interrupt is not None:
         holds.ask_otherwise(
             work,

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from approvals import judging
+from approvals import circumstances, judging
 from approvals.models import Gate, PolicyStatus, PolicyVersion
 from approvals.policy import RuleSaid, Verdict, compile_policy, explain, validate_policy
 from approvals.policy.judging import STRICTEST, CompiledPolicy, Kind, Subject
@@ -143,7 +143,7 @@ def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step]) -> None:
         elif bytes(step.arguments) not in bodies:
             made.erased += 1
         else:
-            subject = _subject(step, bodies[bytes(step.arguments)])
+            subject = _subject(draft, step, bodies[bytes(step.arguments)])
             made.tried.append(Tried(step, decided, draft.judge(subject)))
 
 
@@ -159,15 +159,17 @@ def decided_of(step: Step) -> Kind | None:
     return "allow" if step.authorized_by == "policy" else None
 
 
-def _subject(step: Step, arguments: Any) -> Subject:
+def _subject(compiled: CompiledPolicy, step: Step, arguments: Any) -> Subject:
     run: Run = step.run
     return judging.subject(
         step.tool_name,
         catalogue.version(current_tenant_id(), step.tool_version_id),
         arguments,
         step.proposal,
+        circumstances.as_recorded(compiled, step, run),
         agent=run.agent.name,
         workflow=run.workflow,
+        depth=len(run.path),
     )
 
 
@@ -195,10 +197,11 @@ def why(step_id: UUID) -> Explained:
     judged = judging.policy(number)
     rules = verdict = now = None
     if (arguments := bodies.get(bytes(step.arguments), _ERASED)) is not _ERASED:
-        subject = _subject(step, arguments)
+        subject = _subject(judged.compiled, step, arguments)
         rules = explain(judged.document, subject)
         verdict = judged.compiled.judge(subject)
-        now = judging.policy(number_now).compiled.judge(subject)
+        in_force = judging.policy(number_now).compiled
+        now = in_force.judge(_subject(in_force, step, arguments))
     return Explained(step, decided_of(step), number, rules, verdict, now, number_now)
 
 

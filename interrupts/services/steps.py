@@ -234,6 +234,7 @@ def _judge(work: Work, made: list[Step]) -> None:
             if not before.run.ended:
                 hold(work, step, "twin")
                 continue
+        work.admitted = _counting(judged)
         verdict = judge(work, step)
         if verdict.verdict == "deny" or _within_budget(work, step, _counting(judged)):
             judged.append((step, verdict))
@@ -333,6 +334,7 @@ def rejudge(work: Work, waiting: list[Step]) -> None:
     """Judge again what waited for the budget, or for its twin's outcome."""
     judged: list[tuple[Step, Judgement]] = []
     for step in waiting:
+        work.admitted = _counting(judged)
         verdict = judge(work, step)
         over = runs.over_budget(work.run, more_steps=_counting(judged) + 1)
         if verdict.verdict != "deny" and over:

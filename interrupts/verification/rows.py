@@ -158,6 +158,7 @@ def _step(run: Run, step: Step, told: StepTold) -> Iterator[Fault]:
         "attempts": step.attempts,
         "undo_wanted": step.undo_wanted,
         "undo_tries": step.undo_tries,
+        "judged": step.judged,
     }
     yield from compare(
         run.pk,
@@ -177,6 +178,7 @@ def _step(run: Run, step: Step, told: StepTold) -> Iterator[Fault]:
             "attempts": told.attempts,
             "undo_wanted": told.undo_wanted,
             "undo_tries": told.undo_tries,
+            "judged": told.judged,
         },
     )
     if not proposed.vouches_for(step, imprints.STEP):

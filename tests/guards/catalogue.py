@@ -47,6 +47,11 @@ def _as_if_read(read: Any) -> Any:
     return lambda answer, scrubber: read(answer, scrubber)._replace(fault=None)
 
 
+def _nothing_used(_: Any) -> Any:
+    """A usage that is always none."""
+    return lambda *_, **__: {"steps": 0, "tokens": 0, "cost": "0", "seconds": 0.0}
+
+
 def _unchecked(_: Any) -> Any:
     """Read a run's journal before its steps start, and compare nothing with it."""
     from interrupts.verification import live
@@ -681,6 +686,15 @@ GUARDS: tuple[Guard, ...] = (
         patch("interrupts.effects.exchange._is_cut", always(value=False)),
         (
             f"{ENGINE}/effects/test_cancellation.py::test_an_answer_that_was_cut_proves_nothing[whole]",
+        ),
+    ),
+    Guard(
+        "what a run has used is handed to conditions",
+        "8: an agent can never widen a policy, nor by using more than it is asked about",
+        patch("approvals.circumstances.usage_of", _nothing_used),
+        (
+            "tests/approvals/test_circumstances.py::test_the_steps_of_one_proposal_count_each_other",
+            "tests/approvals/test_circumstances.py::test_a_run_that_has_spent_is_asked_and_why_tells_by_what_it_had_spent_then",
         ),
     ),
     Guard(
