@@ -120,7 +120,13 @@ def judge(work: Work, step: Step, version: ToolVersion, arguments: bytes) -> Jud
             depth=len(run.path),
         )
     )
-    return judgement(work, verdict, in_force.number, seen)
+    return judgement(work, verdict, in_force.number, _seen(step, verdict, seen))
+
+
+def _seen(step: Step, verdict: Verdict, kept: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a judging; the score that was given first stays: of what was proposed."""
+    score = (step.judged or {}).get("score", verdict.score)
+    return kept if score is None else {**kept, "score": score}
 
 
 def judgement(

@@ -67,7 +67,7 @@ class Work:
     wakes: bool = False
     ending: bool = False  # the last answer does not resume a run that is about to end
     admitted: int = 0  # of what is judged together: how many before count as used steps
-    memo: dict[str, Any] = field(default_factory=dict)  # what the authorizer has read, once
+    memo: dict[Any, Any] = field(default_factory=dict)  # what the authorizer has read, once
 
     def note(self, kind: str, **data: Any) -> None:
         self.entries.append(Entry(kind, data))

@@ -152,8 +152,9 @@ class WhyView(TenantView):
 
 class CalibrationView(TenantView):
     @operation(
-        "Compare what agents state with what people decided",
-        description="By bands of a tenth of the stated `risk_score` and `confidence`. Of the latest"
+        "Compare scores and what agents state with what people decided",
+        description="By bands of a tenth of the service's `score`, and of the `risk_score` and"
+        " `confidence` that agents state. Of the latest"
         " gates up to a bound; `more` says that there were others. It changes nothing.",
         who="people",
         roles=OPERATORS,

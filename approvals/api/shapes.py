@@ -286,10 +286,10 @@ _PROPORTION: Final = component(
     },
 )
 _BAND: Final[dict[str, Schema]] = {
-    "from": {**_NUMBER_OR_NONE, "description": "Null, as `to`: nothing was stated."},
+    "from": {**_NUMBER_OR_NONE, "description": "Null, as `to`: nothing was scored or stated."},
     "to": {**_NUMBER_OR_NONE, "description": "Not in the band itself, but 1 is."},
     **_COUNTS,
-    "stated": {**_NUMBER_OR_NONE, "description": "The mean of what was stated."},
+    "stated": {**_NUMBER_OR_NONE, "description": "The mean of what was scored or stated."},
     "as_proposed_rate": _NUMBER_OR_NONE,
     "refusal": or_none(_PROPORTION),
 }
@@ -303,6 +303,7 @@ CALIBRATION: Final = component(
         more=FLAG,
         decided=INTEGER,
         calibration_error=_NUMBER_OR_NONE,
+        score=listed(shown(**_BAND)),
         risk_score=listed(shown(**_BAND)),
         confidence=listed(
             shown(

@@ -1,4 +1,4 @@
-"""What conditions may ask about around a call: the step, the run's usage and the time."""
+"""What conditions may ask about around a call: the step, the run's usage, the time, the past."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from approvals.policy.conditions import Condition, ConditionError, Facts
-from approvals.policy.scoring import Scorer, parse_scorer, score
+from approvals.policy.scoring import Score, Scorer, parse_scorer, score
 from config.globs import matches_any
 from tenants.zones import UTC
 
@@ -47,6 +47,7 @@ class Verdict:
 
     `rule` is the one that decided, `triggers` are all of its kind that matched, by name.
     `approvers` are groups, of one of which a person must be; none: whoever may decide the tool.
+    `score` is what the scorers say, whatever the agent says; None: there is none for the tool.
     """
 
     verdict: Kind
@@ -61,6 +62,7 @@ class Verdict:
     escalate_to: str | None = None
     warn_before: int | None = None
     cool_down: int = 0
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class _Applicable:
     deny: list[Rule] = field(default_factory=list)
     approve: list[Rule] = field(default_factory=list)
     allow: list[Rule] = field(default_factory=list)
-    scorers: list[Scorer] = field(default_factory=list)  # none where no rule looks at the score
+    scorers: list[Scorer] = field(default_factory=list)
     fixed: dict[str, Verdict] | None = None  # by effect
     names: frozenset[str] = frozenset()  # what conditions and scorers ask about
 
@@ -189,10 +191,10 @@ class CompiledPolicy:
             if rule.tools is None or matches_any(rule.tools, tool):
                 getattr(found, rule.then).append(rule)
         rules = (*found.deny, *found.approve, *found.allow)
-        if all(rule.is_fixed for rule in rules):
+        # What no rule looks at is scored too: the score is kept, to be compared with decisions.
+        found.scorers = [one for one in self._scorers if matches_any(one.tools, tool)]
+        if not found.scorers and all(rule.is_fixed for rule in rules):
             found.fixed = {}
-        if any(rule.trigger == "risk" for rule in rules):
-            found.scorers = [one for one in self._scorers if matches_any(one.tools, tool)]
         found.names = _names(rules, found.scorers)
         if len(self._by_tool) >= MAX_TOOLS_KEPT:
             self._by_tool.clear()
@@ -217,9 +219,8 @@ def facts_of(subject: Subject) -> Facts:
     )
 
 
-def with_score(subject: Subject, scorers: Iterable[Scorer], facts: Facts) -> Subject:
-    """Return the call with what these scorers say of it; the agent's own score only raises."""
-    found = score(scorers, facts)
+def with_score(subject: Subject, found: Score | None) -> Subject:
+    """Return the call with what the scorers say of it; the agent's own score only raises."""
     if found is None or (subject.risk_score is not None and subject.risk_score >= found.value):
         return subject
     return replace(subject, risk_score=found.value, scored=found.explanation)
@@ -227,8 +228,14 @@ def with_score(subject: Subject, scorers: Iterable[Scorer], facts: Facts) -> Sub
 
 def _judge(applicable: _Applicable, subject: Subject) -> Verdict:
     facts = facts_of(subject)
-    if applicable.scorers:
-        subject = with_score(subject, applicable.scorers, facts)
+    if not applicable.scorers:
+        return _strictest(applicable, subject, facts)
+    found = score(applicable.scorers, facts)
+    verdict = _strictest(applicable, with_score(subject, found), facts)
+    return verdict if found is None else replace(verdict, score=found.value)
+
+
+def _strictest(applicable: _Applicable, subject: Subject, facts: Facts) -> Verdict:
     if matched := _matching(applicable.deny, subject, facts):
         return _denied(matched)
     if matched := _matching(applicable.approve, subject, facts):

@@ -14,12 +14,13 @@ MAX_CHARACTERS: Final = 2000
 MAX_NESTING: Final = 32
 MAX_ADDITIONS: Final = 10
 
-NAMES: Final = frozenset({"arguments", "tool", "agent", "run", "step", "usage", "time"})
+NAMES: Final = frozenset({"arguments", "tool", "agent", "run", "step", "usage", "time", "history"})
 # Of these, what else is asked for is misspelt, or not for conditions to know.
 MEMBERS: Final = {
     "step": ("key", "number", "parallel"),
     "usage": ("cost", "seconds", "steps", "tokens"),
     "time": ("at", "date", "hour", "minute", "weekday", "zone"),
+    "history": ("denied", "failed", "performed", "refused", "undone", "unknown"),
 }
 FUNCTIONS: Final = frozenset(
     {"has", "size", "int", "uint", "double", "string", "timestamp", "duration", "decimal"}

@@ -38,13 +38,17 @@ def check_policy(
     if wrong := catalogue.validator(tenant, version.pk).validate(arguments):
         raise InvalidArguments(errors=faults(wrong, "/arguments"))
     in_force = judging.policy(judging.number_under(authority))
-    supposed = circumstances.Supposed(at=at or database_now(), usage=usage or {})
+    supposed = circumstances.Supposed(
+        at=at or database_now(),
+        usage=usage or {},
+        agent=principal.id if principal.is_agent else None,
+    )
     subject = judging.subject(
         tool,
         version,
         arguments,
         said,
-        supposed.known(in_force.compiled.time_zone),
+        supposed.known(in_force.compiled, tool, version.tool_id),
         agent=principal.name if principal.is_agent else "",
         workflow=said.get("workflow", ""),
     )

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from approvals import circumstances, judging
+from approvals.circumstances import Memo
 from approvals.models import Gate, PolicyStatus, PolicyVersion
 from approvals.policy import RuleSaid, Verdict, compile_policy, explain, validate_policy
 from approvals.policy.judging import STRICTEST, CompiledPolicy, Kind, Subject
@@ -110,12 +111,13 @@ def simulate(
     if wrong := validate_policy(document, members_of_groups()):
         raise InvalidBody(errors=faults(wrong, "/policy"))
     draft = compile_policy(document)
+    memo: Memo = {}
     since = since or database_now() - LOOKED_BACK
     made, until = Simulated(), time.monotonic() + MOST_SECONDS
     while True:
         asked = min(limit, _AT_ONCE)
         rows = _before(after, since, asked)
-        _try(made, draft, rows)
+        _try(made, draft, rows, memo)
         if len(rows) < asked:
             return made
         after, limit = rows[-1].pk, limit - asked
@@ -134,7 +136,7 @@ def _before(after: UUID | None, since: datetime, limit: int) -> Sequence[Step]:
     return list(rows.order_by("-pk")[:limit])
 
 
-def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step]) -> None:
+def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step], memo: Memo) -> None:
     bodies = selectors.bodies(step.arguments for step in rows)
     for step in rows:
         decided = decided_of(step)
@@ -143,7 +145,7 @@ def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step]) -> None:
         elif bytes(step.arguments) not in bodies:
             made.erased += 1
         else:
-            subject = _subject(draft, step, bodies[bytes(step.arguments)])
+            subject = _subject(draft, step, bodies[bytes(step.arguments)], memo)
             made.tried.append(Tried(step, decided, draft.judge(subject)))
 
 
@@ -159,14 +161,14 @@ def decided_of(step: Step) -> Kind | None:
     return "allow" if step.authorized_by == "policy" else None
 
 
-def _subject(compiled: CompiledPolicy, step: Step, arguments: Any) -> Subject:
+def _subject(compiled: CompiledPolicy, step: Step, arguments: Any, memo: Memo) -> Subject:
     run: Run = step.run
     return judging.subject(
         step.tool_name,
         catalogue.version(current_tenant_id(), step.tool_version_id),
         arguments,
         step.proposal,
-        circumstances.as_recorded(compiled, step, run),
+        circumstances.as_recorded(compiled, step, run, memo),
         agent=run.agent.name,
         workflow=run.workflow,
         depth=len(run.path),
@@ -196,12 +198,13 @@ def why(step_id: UUID) -> Explained:
     bodies = selectors.bodies([step.arguments])
     judged = judging.policy(number)
     rules = verdict = now = None
+    memo: Memo = {}
     if (arguments := bodies.get(bytes(step.arguments), _ERASED)) is not _ERASED:
-        subject = _subject(judged.compiled, step, arguments)
+        subject = _subject(judged.compiled, step, arguments, memo)
         rules = explain(judged.document, subject)
         verdict = judged.compiled.judge(subject)
         in_force = judging.policy(number_now).compiled
-        now = in_force.judge(_subject(in_force, step, arguments))
+        now = in_force.judge(_subject(in_force, step, arguments, memo))
     return Explained(step, decided_of(step), number, rules, verdict, now, number_now)
 
 

@@ -52,6 +52,11 @@ def _nothing_used(_: Any) -> Any:
     return lambda *_, **__: {"steps": 0, "tokens": 0, "cost": "0", "seconds": 0.0}
 
 
+def _newest_score(_: Any) -> Any:
+    """What is kept of a judging, with the score of the last."""
+    return lambda _step, verdict, kept: {**kept, "score": verdict.score}
+
+
 def _unchecked(_: Any) -> Any:
     """Read a run's journal before its steps start, and compare nothing with it."""
     from interrupts.verification import live
@@ -695,6 +700,14 @@ GUARDS: tuple[Guard, ...] = (
         (
             "tests/approvals/test_circumstances.py::test_the_steps_of_one_proposal_count_each_other",
             "tests/approvals/test_circumstances.py::test_a_run_that_has_spent_is_asked_and_why_tells_by_what_it_had_spent_then",
+        ),
+    ),
+    Guard(
+        "the score that was given first stays",
+        "8: an agent can never lower a risk, nor its record by an edit of others",
+        patch("approvals.judging._seen", _newest_score),
+        (
+            "tests/approvals/test_history.py::test_a_score_is_kept_as_it_was_given_and_set_against_what_people_decided",
         ),
     ),
     Guard(
