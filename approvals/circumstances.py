@@ -70,6 +70,11 @@ def at_judging(compiled: CompiledPolicy, work: Work, step: Step) -> tuple[Known,
     return known, kept
 
 
+def at_completion(work: Work, time_zone: str) -> Known:
+    """Return what is known of a run that completes: there is no step then."""
+    return {"usage": usage_of(work.run), "time": time_facts(work.now, time_zone)}
+
+
 def as_recorded(compiled: CompiledPolicy, step: Step, run: Run, memo: Memo) -> Known:
     """Return what was known when the step was judged last, for a policy that may ask for more.
 

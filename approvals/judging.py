@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -15,9 +16,11 @@ from uuid import UUID
 
 from django.db.models import Max
 
-from approvals import circumstances
+from approvals import circumstances, reaching
 from approvals.models import PolicyStatus, PolicyVersion
-from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy
+from approvals.policy import DEFAULT, CompiledPolicy, Subject, Verdict, compile_policy
+from approvals.policy import judge_completion as judge_completion_by
+from approvals.policy.milestones import Point
 from config.memo import Memo
 from interrupts.authorizer import Judgement
 from interrupts.models import Reason, Run, Step, ToolVersion
@@ -79,6 +82,7 @@ def subject(
     arguments: Any,
     said: Mapping[str, Any],
     known: Mapping[str, Any],
+    reached: tuple[Point, ...],
     *,
     agent: str,
     workflow: str,
@@ -86,7 +90,8 @@ def subject(
 ) -> Subject:
     """Return a call as policy sees it; ``said`` are the agent's own words about it.
 
-    ``known`` are its circumstances, those that the policy asks about.
+    ``known`` are its circumstances, those that the policy asks about, ``reached`` the declared
+    milestones at which it stands.
     """
     return Subject(
         tool=tool,
@@ -100,6 +105,7 @@ def subject(
         milestone=said.get("milestone"),
         depth=depth,
         known=known,
+        reached=reached,
     )
 
 
@@ -108,6 +114,7 @@ def judge(work: Work, step: Step, version: ToolVersion, arguments: bytes) -> Jud
     run: Run = work.run
     in_force = policy(number_under(work.authority_version))
     known, seen = circumstances.at_judging(in_force.compiled, work, step)
+    reached = reaching.reached_now(in_force.compiled, work, step)
     verdict = in_force.compiled.judge(
         subject(
             step.tool_name,
@@ -115,16 +122,55 @@ def judge(work: Work, step: Step, version: ToolVersion, arguments: bytes) -> Jud
             json.loads(arguments),
             step.proposal,
             known,
+            reached or (),
             agent=_agent_name(run.tenant_id, run.agent_id, work.authority_version),
             workflow=run.workflow,
             depth=len(run.path),
         )
     )
+    if reached is not None:
+        seen["milestones"] = [list(point) for point in reached]
     return judgement(work, verdict, in_force.number, _seen(step, verdict, seen))
+
+
+def judge_completion(work: Work) -> Judgement:
+    """Say what the policy in force says of the run's completion."""
+    run: Run = work.run
+    in_force = policy(number_under(work.authority_version))
+    if not in_force.compiled.declared:
+        return Judgement("allow", DEFAULT, in_force.number)
+    agent = _agent_name(run.tenant_id, run.agent_id, work.authority_version)
+    known = circumstances.at_completion(work, in_force.compiled.time_zone)
+    verdict = judge_completion_by(
+        in_force.compiled,
+        Subject(
+            tool="",
+            effect="",
+            risk="",
+            arguments=None,
+            agent=agent,
+            workflow=run.workflow,
+            depth=len(run.path),
+            known=known,
+        ),
+    )
+    made = judgement(work, verdict, in_force.number)
+    made.detail["points"] = [list(point) for point in verdict.points]
+    return made
+
+
+def through_an_edit(step: Step, judged: Judgement) -> Judgement:
+    """Return what is kept of an edit's judging: what was asked about stays asked about."""
+    before = (step.judged or {}).get("asked", [])
+    asked = (judged.seen or {}).get("asked", [])
+    both = [*before, *(one for one in asked if one not in before)]
+    return replace(judged, seen={**(judged.seen or {}), "asked": both}) if both else judged
 
 
 def _seen(step: Step, verdict: Verdict, kept: dict[str, Any]) -> dict[str, Any]:
     """Return what is kept of a judging; the score that was given first stays: of what was proposed."""
+    if verdict.points:
+        kept = {**kept, "asked": [list(point) for point in verdict.points]}
     score = (step.judged or {}).get("score", verdict.score)
     return kept if score is None else {**kept, "score": score}
 

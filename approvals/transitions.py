@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from approvals import deciders, queue, routing, selectors, snapshots
+from approvals import deciders, judging, queue, routing, selectors, snapshots
 from approvals.models import (
     GATE_MOVES,
     OPEN_GATES,
@@ -282,7 +282,7 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     edits = content.put(body, sensitive=bool(asked.sensitive))
     gate.arguments = step.arguments = edits
     step.digest = step_digest(step.tool_name, step.tool_number, body)
-    steps.keep_seen(work, step, judgement)
+    steps.keep_seen(work, step, judging.through_an_edit(step, judgement))
     step.save(update_fields=["arguments", "digest", "judged"])
     require(gate, judgement)
     show(gate, asked)

@@ -40,6 +40,12 @@ class Authorizer(Protocol):
     def judge(self, work: Work, step: Step, arguments: bytes) -> Judgement:
         """Say whether the step may run, must be asked about or is denied, now."""
 
+    def judge_completion(self, work: Work) -> Judgement:
+        """Say whether the run may complete now, a person is asked first, or it is denied.
+
+        ``detail["points"]`` are the milestones asked about, each a list of texts.
+        """
+
     def reauthorize(self, work: Work, step: Step, arguments: bytes) -> Judgement | None:
         """Judge an authorised step whose stamp is stale; None: its authorization still holds.
 

@@ -1,5 +1,6 @@
 """The policy of a tenant as pure functions: is it valid, and what does it say of one call."""
 
+from approvals.policy.completing import judge_completion
 from approvals.policy.explaining import RuleSaid, explain
 from approvals.policy.judging import (
     DEFAULT,
@@ -20,5 +21,6 @@ __all__ = [
     "Verdict",
     "compile_policy",
     "explain",
+    "judge_completion",
     "validate_policy",
 ]

@@ -4,6 +4,7 @@ A condition that cannot be evaluated raises `ConditionError`; its rule decides w
 """
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -134,6 +135,11 @@ class Condition:
             raise ConditionError("a calculation in it has no result") from None
         except (RuntimeError, ValueError) as fault:
             raise ConditionError(_why(fault)) from None
+
+
+def names_of(conditions: Iterable[Condition | None]) -> frozenset[str]:
+    """Return what these conditions ask about."""
+    return frozenset().union(*(one.names for one in conditions if one is not None))
 
 
 def _why(fault: Exception) -> str:

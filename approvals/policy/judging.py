@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from approvals.policy.conditions import Condition, ConditionError, Facts
+from approvals.policy.conditions import Condition, ConditionError, Facts, names_of
+from approvals.policy.milestones import Milestone, Point, parse_milestone, told_reached
 from approvals.policy.scoring import Score, Scorer, parse_scorer, score
 from config.globs import matches_any
 from tenants.zones import UTC
@@ -24,7 +25,8 @@ class Subject:
 
     Once the policy's scorers have spoken, `risk_score` is the larger of theirs and the agent's, and
     `scored` says how a scorer's came about where it is that one. `known` is what is known around
-    the call (`circumstances`), by the name that conditions have for it.
+    the call (`circumstances`), by the name that conditions have for it. `reached` are the declared
+    milestones at which the run stands with it. Of a run that completes, `tool` is empty.
     """
 
     tool: str
@@ -39,6 +41,7 @@ class Subject:
     scored: str | None = None
     depth: int = 0  # of the run: how many runs are above it
     known: Mapping[str, Any] = field(default_factory=dict)
+    reached: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Verdict:
     `rule` is the one that decided, `triggers` are all of its kind that matched, by name.
     `approvers` are groups, of one of which a person must be; none: whoever may decide the tool.
     `score` is what the scorers say, whatever the agent says; None: there is none for the tool.
+    `points` are the declared milestones that were asked about.
     """
 
     verdict: Kind
@@ -63,6 +67,7 @@ class Verdict:
     warn_before: int | None = None
     cool_down: int = 0
     score: float | None = None
+    points: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +122,12 @@ class Rule:
         if self.trigger == "confidence":
             return subject.confidence is not None and subject.confidence < self.below
         if self.trigger == "milestone":
-            return subject.milestone in self.milestones
+            return subject.milestone in self.milestones or any(self.points(subject))
         return True
+
+    def points(self, subject: Subject) -> tuple[Point, ...]:
+        """Return the declared milestones that it is about and that the call reaches."""
+        return tuple(point for point in subject.reached if point.name in self.milestones)
 
     def _words(self, subject: Subject) -> str:
         if self.trigger == "risk":
@@ -126,7 +135,7 @@ class Rule:
         if self.trigger == "confidence":
             return f"The stated confidence {subject.confidence} is below {self.below}."
         if self.trigger == "milestone":
-            return f"The step is the milestone {subject.milestone}."
+            return told_reached(self.points(subject), subject.milestone, of_step=bool(subject.tool))
         return f"The policy has a rule for {subject.tool}."
 
 
@@ -149,18 +158,24 @@ class _Applicable:
     scorers: list[Scorer] = field(default_factory=list)
     fixed: dict[str, Verdict] | None = None  # by effect
     names: frozenset[str] = frozenset()  # what conditions and scorers ask about
+    milestones: list[Milestone] = field(default_factory=list)  # that a rule speaks of
 
 
 class CompiledPolicy:
     """A policy version made ready; it may be kept for as long as the version."""
 
-    __slots__ = ("_by_tool", "_rules", "_scorers", "time_zone")
+    __slots__ = ("_by_tool", "_scorers", "declared", "rules", "time_zone")
 
     def __init__(
-        self, rules: Iterable[Rule], scorers: Iterable[Scorer] = (), time_zone: str = UTC
+        self,
+        rules: Iterable[Rule],
+        scorers: Iterable[Scorer] = (),
+        milestones: Iterable[Milestone] = (),
+        time_zone: str = UTC,
     ) -> None:
         self.time_zone = time_zone
-        self._rules = sorted(rules, key=lambda rule: rule.name)
+        self.declared = list(milestones)
+        self.rules = sorted(rules, key=lambda rule: rule.name)
         self._scorers = list(scorers)
         self._by_tool: dict[str, _Applicable] = {}
 
@@ -182,12 +197,17 @@ class CompiledPolicy:
         """Return what conditions and scorers for calls of the tool ask about, by name."""
         return self._applicable(tool).names
 
+    def milestones(self, tool: str, workflow: str) -> list[Milestone]:
+        """Return those declared for the workflow that rules for calls of the tool speak of."""
+        known = self._applicable(tool).milestones
+        return [one for one in known if matches_any([one.workflow], workflow)]
+
     def _applicable(self, tool: str) -> _Applicable:
         return self._by_tool.get(tool) or self._learn(tool)
 
     def _learn(self, tool: str) -> _Applicable:
         found = _Applicable()
-        for rule in self._rules:
+        for rule in self.rules:
             if rule.tools is None or matches_any(rule.tools, tool):
                 getattr(found, rule.then).append(rule)
         rules = (*found.deny, *found.approve, *found.allow)
@@ -195,17 +215,14 @@ class CompiledPolicy:
         found.scorers = [one for one in self._scorers if matches_any(one.tools, tool)]
         if not found.scorers and all(rule.is_fixed for rule in rules):
             found.fixed = {}
-        found.names = _names(rules, found.scorers)
+        expressions = [scorer.expression for scorer in found.scorers]
+        found.names = names_of(rule.condition for rule in rules) | names_of(expressions)
+        spoken_of = frozenset[str]().union(*(rule.milestones for rule in rules))
+        found.milestones = [one for one in self.declared if one.name in spoken_of]
         if len(self._by_tool) >= MAX_TOOLS_KEPT:
             self._by_tool.clear()
         self._by_tool[tool] = found
         return found
-
-
-def _names(rules: Iterable[Rule], scorers: Iterable[Scorer]) -> frozenset[str]:
-    conditions = [rule.condition for rule in rules if rule.condition is not None]
-    conditions += [scorer.expression for scorer in scorers]
-    return frozenset().union(*(condition.names for condition in conditions))
 
 
 def facts_of(subject: Subject) -> Facts:
@@ -214,9 +231,13 @@ def facts_of(subject: Subject) -> Facts:
         arguments=subject.arguments,
         tool={"name": subject.tool, "effect": subject.effect, "risk": subject.risk},
         agent={"name": subject.agent},
-        run={"workflow": subject.workflow, "depth": subject.depth},
+        run=run_of(subject),
         **subject.known,
     )
+
+
+def run_of(subject: Subject) -> Mapping[str, Any]:
+    return {"workflow": subject.workflow, "depth": subject.depth}
 
 
 def with_score(subject: Subject, found: Score | None) -> Subject:
@@ -235,11 +256,23 @@ def _judge(applicable: _Applicable, subject: Subject) -> Verdict:
     return verdict if found is None else replace(verdict, score=found.value)
 
 
-def _strictest(applicable: _Applicable, subject: Subject, facts: Facts) -> Verdict:
-    if matched := _matching(applicable.deny, subject, facts):
+def strict(
+    deny: Sequence[Rule], approve: Sequence[Rule], subject: Subject, facts: Facts
+) -> Verdict | None:
+    """Return what the rules say that deny or ask; None: none of them matches."""
+    if matched := _matching(deny, subject, facts):
         return _denied(matched)
-    if matched := _matching(applicable.approve, subject, facts):
-        return _asked(matched)
+    if matched := _matching(approve, subject, facts):
+        verdict = _asked(matched)
+        points = {point for rule, _ in matched for point in rule.points(subject)}
+        return replace(verdict, points=tuple(sorted(points))) if points else verdict
+    return None
+
+
+def _strictest(applicable: _Applicable, subject: Subject, facts: Facts) -> Verdict:
+    found = strict(applicable.deny, applicable.approve, subject, facts)
+    if found is not None:
+        return found
     if matched := _matching(applicable.allow, subject, facts):
         return Verdict("allow", matched[0][0].name, triggers=_triggers(matched))
     return _default(subject)
@@ -332,6 +365,7 @@ def compile_policy(document: Mapping[str, Any]) -> CompiledPolicy:
     return CompiledPolicy(
         (parse_rule(rule) for rule in document.get("rules") or ()),
         map(parse_scorer, document.get("scorers") or ()),
+        map(parse_milestone, document.get("milestones") or ()),
         document.get("time_zone", UTC),
     )
 

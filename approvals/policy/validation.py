@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Final
 
+from approvals.policy import milestones
 from approvals.policy.conditions import condition_faults
 from approvals.policy.judging import DEFAULT
 from config.globs import glob_fault, overlap
@@ -65,11 +66,14 @@ def _document_faults(
         "allowed_hosts": lambda hosts: _list(hosts, _host, "allowed hosts", at_least=0),
         "rules": lambda rules: _rules(rules, groups),
         "scorers": _scorers,
+        "milestones": milestones.faults,
         "time_zone": _time_zone,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
         "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
     }
     yield from _object(document, checks)
+    if isinstance(document, dict):
+        yield from milestones.unheard(document)
 
 
 def _object(value: Any, checks: Mapping[str, Check]) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from approvals import circumstances, judging
+from approvals import circumstances, judging, reaching
 from approvals.policy import Verdict
 from config.errors import faults
 from interrupts import catalogue
@@ -49,6 +49,7 @@ def check_policy(
         arguments,
         said,
         supposed.known(in_force.compiled, tool, version.tool_id),
+        reaching.supposed(in_force.compiled, tool, said.get("workflow", "")),
         agent=principal.name if principal.is_agent else "",
         workflow=said.get("workflow", ""),
     )

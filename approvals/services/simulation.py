@@ -15,11 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from approvals import circumstances, judging
+from approvals import circumstances, judging, reaching
 from approvals.circumstances import Memo
 from approvals.models import Gate, PolicyStatus, PolicyVersion
 from approvals.policy import RuleSaid, Verdict, compile_policy, explain, validate_policy
 from approvals.policy.judging import STRICTEST, CompiledPolicy, Kind, Subject
+from approvals.policy.milestones import Point
 from config.errors import InvalidBody, faults
 from interrupts import catalogue, selectors
 from interrupts.models import Run, Step, StepStatus
@@ -145,7 +146,8 @@ def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step], memo: Mem
         elif bytes(step.arguments) not in bodies:
             made.erased += 1
         else:
-            subject = _subject(draft, step, bodies[bytes(step.arguments)], memo)
+            reached = reaching.reached_then(draft, step, step.run)
+            subject = _subject(draft, step, bodies[bytes(step.arguments)], memo, reached)
             made.tried.append(Tried(step, decided, draft.judge(subject)))
 
 
@@ -161,7 +163,9 @@ def decided_of(step: Step) -> Kind | None:
     return "allow" if step.authorized_by == "policy" else None
 
 
-def _subject(compiled: CompiledPolicy, step: Step, arguments: Any, memo: Memo) -> Subject:
+def _subject(
+    compiled: CompiledPolicy, step: Step, arguments: Any, memo: Memo, reached: tuple[Point, ...]
+) -> Subject:
     run: Run = step.run
     return judging.subject(
         step.tool_name,
@@ -169,6 +173,7 @@ def _subject(compiled: CompiledPolicy, step: Step, arguments: Any, memo: Memo) -
         arguments,
         step.proposal,
         circumstances.as_recorded(compiled, step, run, memo),
+        reached,
         agent=run.agent.name,
         workflow=run.workflow,
         depth=len(run.path),
@@ -200,12 +205,20 @@ def why(step_id: UUID) -> Explained:
     rules = verdict = now = None
     memo: Memo = {}
     if (arguments := bodies.get(bytes(step.arguments), _ERASED)) is not _ERASED:
-        subject = _subject(judged.compiled, step, arguments, memo)
+        reached = _reached(step)
+        subject = _subject(judged.compiled, step, arguments, memo, reached)
         rules = explain(judged.document, subject)
         verdict = judged.compiled.judge(subject)
         in_force = judging.policy(number_now).compiled
-        now = in_force.judge(_subject(in_force, step, arguments, memo))
+        if number != number_now:
+            reached = reaching.reached_then(in_force, step, step.run)
+        now = in_force.judge(_subject(in_force, step, arguments, memo, reached))
     return Explained(step, decided_of(step), number, rules, verdict, now, number_now)
+
+
+def _reached(step: Step) -> tuple[Point, ...]:
+    """Return the milestones that it reached when it was judged."""
+    return reaching.points_of((step.judged or {}).get("milestones", []))
 
 
 _ERASED: Final = object()

@@ -42,7 +42,7 @@ from interrupts.services.acting import (
     role_now,
 )
 from interrupts.services.holds import INPUTS
-from interrupts.transitions import checkpoints, compensation, holds, runs, steps
+from interrupts.transitions import checkpoints, compensation, completion, holds, runs, steps
 from interrupts.transitions.attempts import recovery_hold
 from interrupts.transitions.finding import how, lands_until, on_offer, recovery_schema
 from interrupts.work import Work
@@ -105,6 +105,8 @@ def _may_respond(principal: Principal, work: Work, interrupt: Interrupt, resolut
     if role == Role.VIEWER:
         raise MayNot("A viewer only looks.")
     if role in OPERATORS:
+        if completion.of_completion(interrupt) and resolution == Resolution.RESUME:
+            completion.check_agrees(principal, work.run)
         return
     requester = work.run.requested_by_id == principal.id
     if interrupt.kind == ResponseKind.INPUT and requester and resolution != Resolution.CANCEL:
@@ -173,6 +175,8 @@ def _release(answer: _Answer) -> None:
     if answer.value is not UNSET and answer.value is not None:
         raise InvalidBody.at("/value", "a release takes no value")
     answer.resolve(Resolution.RESUME)
+    if completion.of_completion(answer.interrupt):
+        completion.go_on(answer.work, answer.interrupt)
 
 
 def _input(answer: _Answer) -> None:
@@ -274,7 +278,7 @@ def _wait_till_it_has_landed(step: Step) -> None:
 
 def _revise(answer: _Answer) -> None:
     """The mid-task correction: withdraw the named steps, tell the agent, go on."""
-    if answer.interrupt.reason not in (Reason.OPERATOR_STOP, *INPUTS):
+    if answer.interrupt.reason not in (Reason.OPERATOR_STOP, Reason.MILESTONE, *INPUTS):
         raise InvalidBody.at("/resolution", "open a stop to revise the run")
     guidance, withdraw = _revision(answer.value)
     work = answer.work

@@ -13,6 +13,7 @@ COMPENSATION_REFUSED = "The far end refuses to undo this. Try again, or leave it
 EFFECT_FAILED = "The call was refused. May the run go on?"
 AGENT_REQUESTED = "The agent asks a person to look. May it go on?"
 INPUT_REQUIRED = "The agent needs a value to go on."
+MAY_COMPLETE = "May the run be completed with this result?"
 CONTEXT_MISSING = "The agent misses something it needs to know."
 
 _CONSEQUENCE = {
@@ -36,11 +37,25 @@ _SPECIAL = {
 }
 
 
-def consequences(reason: Reason, allowed: Iterable[Resolution]) -> list[dict[str, str]]:
+# Of a run's completion, which is held by no gate.
+_COMPLETION = {
+    Resolution.RESUME: "The run is completed with this result.",
+    Resolution.REVISE: (
+        "The run goes on and is not completed: the agent is told what to do differently."
+    ),
+}
+
+
+def consequences(
+    reason: Reason, allowed: Iterable[Resolution], *, gated: bool = False
+) -> list[dict[str, str]]:
+    special = {one: text for (of, one), text in _SPECIAL.items() if of == reason}
+    if reason == Reason.MILESTONE and not gated:
+        special = _COMPLETION
     return [
         {
             "resolution": resolution.value,
-            "consequence": _SPECIAL.get((reason, resolution), _CONSEQUENCE[resolution]),
+            "consequence": special.get(resolution, _CONSEQUENCE[resolution]),
         }
         for resolution in allowed
     ]

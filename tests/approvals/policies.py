@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from approvals.policy import NOBODY, Subject, Verdict, compile_policy
 from approvals.policy.circumstances import step_facts, time_facts, usage_facts
 from approvals.policy.conditions import Condition, ConditionError, Facts
+from approvals.policy.milestones import Point
 
 RANK = {"allow": 0, "approve": 1, "deny": 2}
 NEVER = float("inf")
@@ -102,6 +103,7 @@ SUBJECT = st.builds(
     agent=st.sampled_from(["support-bot", "other"]),
     workflow=st.sampled_from(["refunds", "other"]),
     known=KNOWN,
+    reached=st.sampled_from([(), (Point("deploy", "after 2 effects"),)]),
     **SAID,
 )
 

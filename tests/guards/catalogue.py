@@ -703,6 +703,41 @@ GUARDS: tuple[Guard, ...] = (
         ),
     ),
     Guard(
+        "what may have happened counts for a milestone",
+        "8: an agent can never widen a policy, nor pass a milestone unasked",
+        patch("approvals.reaching._SO_FAR", lambda sql: sql.replace("'unknown', ", "")),
+        (
+            "tests/approvals/test_milestones.py::test_effects_are_counted_that_happened_may_have_and_may_yet",
+        ),
+    ),
+    Guard(
+        "a milestone is passed by an approval that stands",
+        "8: an agent can never widen a policy, nor pass a milestone unasked",
+        patch(
+            "approvals.reaching._SO_FAR",
+            lambda sql: sql.replace("s.authorized_by = 'decision'", "true").replace(
+                "('ready', 'exec", "('rejected', 'ready', 'exec"
+            ),
+        ),
+        ("tests/approvals/test_milestones.py::test_a_person_who_refuses_has_let_nothing_pass",),
+    ),
+    Guard(
+        "a run's completion is asked about",
+        "8: an agent can never widen a policy, nor pass a milestone unasked",
+        patch("interrupts.transitions.completion._is_agreed", always(value=True)),
+        (
+            "tests/approvals/test_milestones.py::test_a_run_is_completed_once_a_person_agrees_to_its_result",
+        ),
+    ),
+    Guard(
+        "nobody agrees to their own run's completion",
+        "8: who a run is for, or answers for its agent, lets nothing of it pass",
+        patch("interrupts.transitions.completion.may_not_agree", always(value=False)),
+        (
+            "tests/approvals/test_milestones.py::test_nobody_agrees_for_whom_it_runs_or_whose_agent_it_is",
+        ),
+    ),
+    Guard(
         "the score that was given first stays",
         "8: an agent can never lower a risk, nor its record by an edit of others",
         patch("approvals.judging._seen", _newest_score),
