@@ -49,6 +49,10 @@ class PolicyAuthorizer:
         version = catalogue.version(current_tenant_id(), step.tool_version_id)
         return judging.judge(work, step, version, arguments)
 
+    def judge_completion(self, work: Work) -> Judgement:
+        """Say what policy says of the run's completion."""
+        return judging.judge_completion(work)
+
     def reauthorize(self, work: Work, step: Step, arguments: bytes) -> Judgement | None:
         """Judge an authorised step whose stamp is stale; None: its authorization still holds.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -15,8 +16,11 @@ from uuid import UUID
 
 from django.db.models import Max
 
+from approvals import circumstances, reaching
 from approvals.models import PolicyStatus, PolicyVersion
-from approvals.policy import CompiledPolicy, Subject, Verdict, compile_policy, offered
+from approvals.policy import DEFAULT, CompiledPolicy, Subject, Verdict, compile_policy, offered
+from approvals.policy import judge_completion as judge_completion_by
+from approvals.policy.milestones import Point
 from config.memo import Memo
 from interrupts.authorizer import Judgement
 from interrupts.models import Reason, Run, Step, ToolVersion
@@ -92,19 +96,35 @@ def _daily_limits(tenant: UUID, agent: UUID, authority_version: int) -> Mapping[
 
 
 def subject(
-    tool: str, version: ToolVersion, arguments: Any, said: Mapping[str, Any], **run: str
+    tool: str,
+    version: ToolVersion,
+    arguments: Any,
+    said: Mapping[str, Any],
+    known: Mapping[str, Any],
+    reached: tuple[Point, ...],
+    *,
+    agent: str,
+    workflow: str,
+    depth: int = 0,
 ) -> Subject:
-    """Return a call as policy sees it; ``said`` are the agent's own words about it."""
+    """Return a call as policy sees it; ``said`` are the agent's own words about it.
+
+    ``known`` are its circumstances, those that the policy asks about, ``reached`` the declared
+    milestones at which it stands.
+    """
     return Subject(
         tool=tool,
         effect=version.effect,
         risk=version.risk,
         arguments=arguments,
-        agent=run["agent"],
-        workflow=run["workflow"],
+        agent=agent,
+        workflow=workflow,
         confidence=said.get("confidence"),
         risk_score=said.get("risk_score"),
         milestone=said.get("milestone"),
+        depth=depth,
+        known=known,
+        reached=reached,
     )
 
 
@@ -112,20 +132,71 @@ def judge(work: Work, step: Step, version: ToolVersion, arguments: bytes) -> Jud
     """Say what the policy in force says of the step with these arguments, canonical JSON."""
     run: Run = work.run
     in_force = policy(number_under(work.authority_version))
+    known, seen = circumstances.at_judging(in_force.compiled, work, step)
+    reached = reaching.reached_now(in_force.compiled, work, step)
     verdict = in_force.compiled.judge(
         subject(
             step.tool_name,
             version,
             json.loads(arguments),
             step.proposal,
+            known,
+            reached or (),
             agent=_agent(run.tenant_id, run.agent_id, work.authority_version)[0],
             workflow=run.workflow,
+            depth=len(run.path),
         )
     )
-    return judgement(work, verdict, in_force.number)
+    if reached is not None:
+        seen["milestones"] = [list(point) for point in reached]
+    return judgement(work, verdict, in_force.number, _seen(step, verdict, seen))
 
 
-def judgement(work: Work, verdict: Verdict, number: int) -> Judgement:
+def judge_completion(work: Work) -> Judgement:
+    """Say what the policy in force says of the run's completion."""
+    run: Run = work.run
+    in_force = policy(number_under(work.authority_version))
+    if not in_force.compiled.declared:
+        return Judgement("allow", DEFAULT, in_force.number)
+    agent = _agent(run.tenant_id, run.agent_id, work.authority_version)[0]
+    known = circumstances.at_completion(work, in_force.compiled.time_zone)
+    verdict = judge_completion_by(
+        in_force.compiled,
+        Subject(
+            tool="",
+            effect="",
+            risk="",
+            arguments=None,
+            agent=agent,
+            workflow=run.workflow,
+            depth=len(run.path),
+            known=known,
+        ),
+    )
+    made = judgement(work, verdict, in_force.number)
+    made.detail["points"] = [list(point) for point in verdict.points]
+    return made
+
+
+def through_an_edit(step: Step, judged: Judgement) -> Judgement:
+    """Return what is kept of an edit's judging: what was asked about stays asked about."""
+    before = (step.judged or {}).get("asked", [])
+    asked = (judged.seen or {}).get("asked", [])
+    both = [*before, *(one for one in asked if one not in before)]
+    return replace(judged, seen={**(judged.seen or {}), "asked": both}) if both else judged
+
+
+def _seen(step: Step, verdict: Verdict, kept: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a judging; the score that was given first stays: of what was proposed."""
+    if verdict.points:
+        kept = {**kept, "asked": [list(point) for point in verdict.points]}
+    score = (step.judged or {}).get("score", verdict.score)
+    return kept if score is None else {**kept, "score": score}
+
+
+def judgement(
+    work: Work, verdict: Verdict, number: int, seen: dict[str, Any] | None = None
+) -> Judgement:
     asks = verdict.verdict == "approve"
     expires_at = None
     if asks and verdict.expires_in is not None:
@@ -146,6 +217,7 @@ def judgement(work: Work, verdict: Verdict, number: int) -> Judgement:
             "approvers": list(verdict.approvers),
             "routing": _routing(verdict),
         },
+        seen=seen,
     )
 
 

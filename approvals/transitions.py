@@ -25,7 +25,7 @@ from interrupts.authorizer import Judgement
 from interrupts.digests import step_digest
 from interrupts.errors import IllegalMove
 from interrupts.models import Interrupt, Step, ToolVersion
-from interrupts.transitions import holds, needs
+from interrupts.transitions import holds, needs, steps
 from interrupts.work import Work
 from tenants.scope import current_tenant_id
 
@@ -289,7 +289,8 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     edits = content.put(body, sensitive=bool(asked.sensitive))
     gate.arguments = step.arguments = edits
     step.digest = step_digest(step.tool_name, step.tool_number, body)
-    step.save(update_fields=["arguments", "digest"])
+    steps.keep_seen(work, step, judging.through_an_edit(step, judgement))
+    step.save(update_fields=["arguments", "digest", "judged"])
     gate.stage = None
     require(gate, judgement)
     show(gate, asked)
@@ -320,6 +321,8 @@ def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:
     """Take up what a newer policy asks for of an open gate, and who is asked by it."""
     require(gate, judgement)
     gate.save(update_fields=REQUIRED)
+    if steps.keep_seen(work, gate.step, judgement):
+        gate.step.save(update_fields=["judged"])
     _tell_end(work, gate)
     deciders.reassign([gate.pk], work.now)
     check_decidable(work, gate)

@@ -31,6 +31,7 @@ class Judgement:
     expires_at: datetime | None = None
     on_expiry: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)  # the authorizer's own, handed back to it
+    seen: dict[str, Any] | None = None  # what it saw that may be otherwise later, kept on the step
 
 
 class Authorizer(Protocol):
@@ -38,6 +39,12 @@ class Authorizer(Protocol):
 
     def judge(self, work: Work, step: Step, arguments: bytes) -> Judgement:
         """Say whether the step may run, must be asked about or is denied, now."""
+
+    def judge_completion(self, work: Work) -> Judgement:
+        """Say whether the run may complete now, a person is asked first, or it is denied.
+
+        ``detail["points"]`` are the milestones asked about, each a list of texts.
+        """
 
     def reauthorize(self, work: Work, step: Step, arguments: bytes) -> Judgement | None:
         """Judge an authorised step whose stamp is stale; None: its authorization still holds.

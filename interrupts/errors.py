@@ -111,6 +111,12 @@ class NotUnknown(DomainError):
     code = "not-unknown"
 
 
+class CompletionDenied(DomainError):
+    """Policy denies that the run completes as it stands."""
+
+    code = "completion-denied"
+
+
 class Damaged(DomainError):
     """What is stored is not what was authorised or checkpointed; nothing of it runs."""
 

@@ -71,6 +71,8 @@ class Work:
     wakes: bool = False
     ending: bool = False  # the last answer does not resume a run that is about to end
     family: Days | None = None  # a descendant counts in its ancestor's work: they are one agent's
+    admitted: int = 0  # of what is judged together: how many before count as used steps
+    memo: dict[Any, Any] = field(default_factory=dict)  # what the authorizer has read, once
     days: Days = field(init=False)
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from approvals import hot
+from approvals import circumstances, hot
 from approvals.hindsight import calibration, gates, overgating
 from approvals.services import simulation
 from tenants.ids import uuid7
@@ -103,6 +103,14 @@ def test_what_looks_back_finds_what_belongs_to_a_gate_by_its_own_id(
         asked = gates.asking(window, question, names=["a"], versions=[1])
     found = plan(*asked)
     assert not re.search(r"Seq Scan on (approvals|interrupts)_", found), found
+    assert not WHOLE_TENANT.search(found), found
+
+
+@pytest.mark.django_db
+def test_an_agents_history_is_found_by_its_runs_and_theirs() -> None:
+    named = {"agent": uuid7(), "tool": uuid7(), "first": uuid7(), "runs": 200, "steps": 2000}
+    found = plan(circumstances._HISTORY, named)
+    assert not re.search(r"Seq Scan on interrupts_", found), found
     assert not WHOLE_TENANT.search(found), found
 
 

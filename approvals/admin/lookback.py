@@ -57,7 +57,7 @@ class RuleRow:
 
 
 def calibration(request: HttpRequest) -> dict[str, Any]:
-    """Return what the page of stated risk and confidence shows of the window that is asked for."""
+    """Return what the page of scores and stated confidence shows of the window that is asked for."""
     found = read_calibration(_window(request, request.GET.get("tool"), request.GET.get("workflow")))
     return {
         "title": "Calibration",
@@ -67,6 +67,7 @@ def calibration(request: HttpRequest) -> dict[str, Any]:
         "error": _percent(found.error),
         "parts": [
             ("Stated confidence", "confidence", _rows(found.confidence), True),
+            ("Score of the service", "score", _rows(found.score), False),
             ("Stated risk", "risk", _rows(found.risk_score), False),
         ],
     }
@@ -113,7 +114,7 @@ def _number(request: HttpRequest, name: str, absent: int) -> int:
 def _rows(bands: Sequence[Band]) -> list[BandRow]:
     return [
         BandRow(
-            name="not stated" if band.low is None else f"{band.low:.1f} to {band.high:.1f}",
+            name="none" if band.low is None else f"{band.low:.1f} to {band.high:.1f}",
             counts=band.counts,
             stated="—" if band.stated is None else f"{band.stated:.2f}",
             approved=_percent(band.approved_as_proposed),

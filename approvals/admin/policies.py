@@ -31,7 +31,8 @@ from tenants.services.groups import members_of_groups
 class PolicyForm(ServiceForm):
     document = forms.CharField(
         widget=Textarea(attrs={"rows": 30, "class": "font-mono"}),
-        help_text="JSON: rules, scorers, budgets, daily_budget, allowed_hosts, delegation. It is kept only where it could"
+        help_text="JSON: rules, scorers, milestones, reasons, time_zone, budgets, daily_budget,"
+        " allowed_hosts, delegation. It is kept only where it could"
         " be published.",
     )
     why = forms.CharField(required=False, max_length=500, widget=TextInput())

@@ -12,7 +12,7 @@ from approvals.services.bulk import MOST
 from approvals.services.extensions import MAX_NOTE as MAX_EXTENSION_NOTE
 from approvals.services.questions import MAX_ANSWER, MAX_QUESTION
 from approvals.services.simulation import MOST_STEPS, USUAL_STEPS
-from interrupts.api.bodies import SESSION, SHARE, one_of
+from interrupts.api.bodies import LIMITS, SESSION, SHARE, one_of
 from tenants.api.body import ANY, FREE, ID, INSTANT, members, text
 
 MAX_REASON: Final = 10_000
@@ -100,6 +100,8 @@ CHECK: Final = members(
         "risk_score": SHARE,
         "milestone": text(200),
         "workflow": text(200),
+        "at": {**INSTANT, "description": "When it is supposed to be proposed; now."},
+        "usage": {**LIMITS, "description": "What its run is supposed to have used; nothing."},
     },
 )
 

@@ -20,6 +20,7 @@ def calibration(found: Calibration) -> Shown:
         "more": found.more,
         "decided": found.decided,
         "calibration_error": _share(found.error),
+        "score": [_band(band) for band in found.score],
         "risk_score": [_band(band) for band in found.risk_score],
         "confidence": [{**_band(band), "gap": _share(band.gap)} for band in found.confidence],
     }

@@ -71,14 +71,18 @@ class CurrentPolicyView(TenantView):
 class CheckPolicyView(TenantView):
     @operation(
         "Ask what policy would say",
-        description="Of a call by the caller: the policy alone. Nothing is recorded.",
+        description="Of a call by the caller, as the first step of a run: the policy alone."
+        " Nothing is recorded.",
         changes=False,
         body=bodies.CHECK,
         answers={200: shapes.CHECKED},
         refusals={"unknown-tool": 422, "invalid-arguments": 422},
     )
     def post(self, call: ApiCall) -> Answer:
-        verdict, number = check_policy(call.principal, **call.body)
+        body = dict(call.body)
+        if "at" in body:
+            body["at"] = read_instant(body["at"])
+        verdict, number = check_policy(call.principal, **body)
         return answer(
             {
                 "verdict": verdict.verdict,
@@ -149,8 +153,9 @@ class WhyView(TenantView):
 
 class CalibrationView(TenantView):
     @operation(
-        "Compare what agents state with what people decided",
-        description="By bands of a tenth of the stated `risk_score` and `confidence`. Of the latest"
+        "Compare scores and what agents state with what people decided",
+        description="By bands of a tenth of the service's `score`, and of the `risk_score` and"
+        " `confidence` that agents state. Of the latest"
         " gates up to a bound; `more` says that there were others. It changes nothing.",
         who="people",
         roles=OPERATORS,

@@ -250,4 +250,5 @@ def explained(found: Explained) -> Shown:
             "rule": now.rule,
             "stages": stages(now),
         },
+        "seen": found.step.judged,
     }

@@ -333,6 +333,7 @@ EXPLAINED: Final = component(
         ),
         stages=ASKED_STAGES,
         now=or_none(shown(policy_version=INTEGER, verdict=VERDICT, rule=TEXT, stages=ASKED_STAGES)),
+        seen=nullable({**FREE, "description": "What policy saw then that may be otherwise now."}),
     ),
 )
 _COUNTS: Final[dict[str, Schema]] = {
@@ -355,10 +356,10 @@ _PROPORTION: Final = component(
     },
 )
 _BAND: Final[dict[str, Schema]] = {
-    "from": {**_NUMBER_OR_NONE, "description": "Null, as `to`: nothing was stated."},
+    "from": {**_NUMBER_OR_NONE, "description": "Null, as `to`: nothing was scored or stated."},
     "to": {**_NUMBER_OR_NONE, "description": "Not in the band itself, but 1 is."},
     **_COUNTS,
-    "stated": {**_NUMBER_OR_NONE, "description": "The mean of what was stated."},
+    "stated": {**_NUMBER_OR_NONE, "description": "The mean of what was scored or stated."},
     "as_proposed_rate": _NUMBER_OR_NONE,
     "refusal": or_none(_PROPORTION),
 }
@@ -372,6 +373,7 @@ CALIBRATION: Final = component(
         more=FLAG,
         decided=INTEGER,
         calibration_error=_NUMBER_OR_NONE,
+        score=listed(shown(**_BAND)),
         risk_score=listed(shown(**_BAND)),
         confidence=listed(
             shown(

@@ -1,4 +1,4 @@
-"""How what agents state of their calls compares with what people then said of them."""
+"""How the service's score and what agents state compare with what people then decided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ LEFT JOIN (
             THEN least(floor(said.value * {BANDS}), {BANDS - 1})::integer END AS band,
         avg(said.value)::float8, {COUNTED}
     FROM judged
-    CROSS JOIN LATERAL (VALUES ('risk_score', risk_score), ('confidence', confidence))
+    CROSS JOIN LATERAL (
+        VALUES ('score', score), ('risk_score', risk_score), ('confidence', confidence))
         said (what, value)
     WHERE outcome IS NOT NULL GROUP BY 1, 2
 ) banded ON true
@@ -27,10 +28,10 @@ LEFT JOIN (
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The gates whose calls were stated to be from ``low`` on and below the next band.
+    """The gates whose calls were scored, or stated to be, from ``low`` on and below the next band.
 
-    The last holds 1 too; that with ``low`` None those of which nothing was stated. ``stated`` is
-    the mean of what was.
+    The last holds 1 too; that with ``low`` None those of which nothing was said. ``stated`` is the
+    mean of what was.
     """
 
     low: float | None
@@ -56,11 +57,15 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was stated against what was decided, by bands of a tenth and one of nothing stated."""
+    """What was said against what was decided, by bands of a tenth and one of nothing said.
+
+    ``score`` is the service's own, of the call as it was proposed; the others are the agent's words.
+    """
 
     window: Window
     considered: int
     more: bool
+    score: Sequence[Band]
     risk_score: Sequence[Band]
     confidence: Sequence[Band]
 
@@ -92,7 +97,8 @@ def read_calibration(window: Window) -> Calibration:
             made.append(Band(*_edges(number), counts, stated))
         return made
 
-    return Calibration(window, considered, more, bands("risk_score"), bands("confidence"))
+    said = (bands(what) for what in ("score", "risk_score", "confidence"))
+    return Calibration(window, considered, more, *said)
 
 
 def _edges(number: int | None) -> tuple[float | None, float | None]:

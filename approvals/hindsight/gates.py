@@ -34,6 +34,8 @@ WITH looked_at AS MATERIALIZED (
     ) o (id)
 ), judged AS MATERIALIZED (
     SELECT g.triggers, g.policy_version,
+        CASE WHEN jsonb_typeof(s.judged -> 'score') = 'number'
+            THEN (s.judged ->> 'score')::numeric END AS score,
         CASE WHEN jsonb_typeof(s.proposal -> 'risk_score') = 'number'
             THEN (s.proposal ->> 'risk_score')::numeric END AS risk_score,
         CASE WHEN jsonb_typeof(s.proposal -> 'confidence') = 'number'
@@ -52,7 +54,7 @@ WITH looked_at AS MATERIALIZED (
     FROM (SELECT o.id FROM looked_at o ORDER BY o.id DESC LIMIT %(most)s) latest
     CROSS JOIN LATERAL (SELECT o.* FROM approvals_gate o WHERE o.id = latest.id OFFSET 0) g
     CROSS JOIN LATERAL (
-        SELECT t.proposal, t.status
+        SELECT t.proposal, t.judged, t.status
         FROM interrupts_step t WHERE t.id = g.step_id OFFSET 0
     ) s{of_workflow}
     CROSS JOIN LATERAL (

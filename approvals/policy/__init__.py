@@ -1,5 +1,6 @@
 """The policy of a tenant as pure functions: is it valid, and what does it say of one call."""
 
+from approvals.policy.completing import judge_completion
 from approvals.policy.explaining import RuleSaid, explain
 from approvals.policy.judging import (
     DEFAULT,
@@ -24,6 +25,7 @@ __all__ = [
     "compile_policy",
     "explain",
     "facts_of",
+    "judge_completion",
     "offered",
     "told",
     "validate_policy",

@@ -4,6 +4,7 @@ A condition that cannot be evaluated raises `ConditionError`; its rule decides w
 """
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -60,6 +61,8 @@ class Facts:
         if self.size > MAX_VALUES or _work(shape, self) > MAX_WORK:
             raise ConditionError("the call is too large for this condition")
         for root in shape.roots - self._known:
+            if root not in self._variables:
+                raise ConditionError(f"there is no {root} here")
             context.add_variable(root, self._variables[root])
             self._known.add(root)
 
@@ -97,6 +100,11 @@ class Condition:
         except SyntaxFault:
             return
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What of the facts it asks about: ``arguments``, ``usage``, and so on."""
+        return frozenset() if self._shape is None else self._shape.names
+
     def holds(self, facts: Facts) -> bool:
         """Say whether the condition is true of the facts; raises `ConditionError`."""
         answer = self._answer(facts)
@@ -127,6 +135,11 @@ class Condition:
             raise ConditionError("a calculation in it has no result") from None
         except (RuntimeError, ValueError) as fault:
             raise ConditionError(_why(fault)) from None
+
+
+def names_of(conditions: Iterable[Condition | None]) -> frozenset[str]:
+    """Return what these conditions ask about."""
+    return frozenset().union(*(one.names for one in conditions if one is not None))
 
 
 def _why(fault: Exception) -> str:

@@ -17,7 +17,7 @@ from approvals.policy.judging import (
     told_score,
     with_score,
 )
-from approvals.policy.scoring import parse_scorer
+from approvals.policy.scoring import parse_scorer, score
 from config.globs import matches_any
 
 
@@ -40,7 +40,7 @@ def explain(document: Mapping[str, Any], subject: Subject) -> list[RuleSaid]:
     facts = facts_of(subject)
     scorers = map(parse_scorer, document.get("scorers") or ())
     of_tool = [one for one in scorers if matches_any(one.tools, subject.tool)]
-    subject = with_score(subject, of_tool, facts)
+    subject = with_score(subject, score(of_tool, facts))
     rules = [parse_rule(rule) for rule in document.get("rules") or ()]
     return sorted((_said(rule, subject, facts) for rule in rules), key=_place)
 

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from approvals.policy.conditions import Condition, ConditionError, Facts
-from approvals.policy.scoring import Scorer, parse_scorer, score
+from approvals.policy.conditions import Condition, ConditionError, Facts, names_of
+from approvals.policy.milestones import Milestone, Point, parse_milestone, told_reached
+from approvals.policy.scoring import Score, Scorer, parse_scorer, score
 from approvals.policy.stages import Stage, joined, needed, parse_stages
 from config.globs import matches_any
+from tenants.zones import UTC
 
 Kind = Literal["allow", "approve", "deny"]
 
@@ -21,7 +23,9 @@ class Subject:
     """A call as policy sees it; from `confidence` on, the agent's own words, which may be missing.
 
     Once the policy's scorers have spoken, `risk_score` is the larger of theirs and the agent's, and
-    `scored` says how a scorer's came about where it is that one.
+    `scored` says how a scorer's came about where it is that one. `known` is what is known around
+    the call (`circumstances`), by the name that conditions have for it. `reached` are the declared
+    milestones at which the run stands with it. Of a run that completes, `tool` is empty.
     """
 
     tool: str
@@ -34,6 +38,9 @@ class Subject:
     risk_score: float | None = None
     milestone: str | None = None
     scored: str | None = None
+    depth: int = 0  # of the run: how many runs are above it
+    known: Mapping[str, Any] = field(default_factory=dict)
+    reached: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,8 @@ class Verdict:
     `rule` is the one that decided, `triggers` are all of its kind that matched, by name.
     `approvers` are groups, of one of which a person must be; none: whoever may decide the tool.
     Where there are several `stages` they name the approvers, and `quorum` is that of all together.
+    `score` is what the scorers say, whatever the agent says; None: there is none for the tool.
+    `points` are the declared milestones that were asked about.
     """
 
     verdict: Kind
@@ -58,6 +67,8 @@ class Verdict:
     warn_before: int | None = None
     cool_down: int = 0
     extendable_to: int | None = None
+    score: float | None = None
+    points: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +123,12 @@ class Rule:
         if self.trigger == "confidence":
             return subject.confidence is not None and subject.confidence < self.below
         if self.trigger == "milestone":
-            return subject.milestone in self.milestones
+            return subject.milestone in self.milestones or any(self.points(subject))
         return True
+
+    def points(self, subject: Subject) -> tuple[Point, ...]:
+        """Return the declared milestones that it is about and that the call reaches."""
+        return tuple(point for point in subject.reached if point.name in self.milestones)
 
     def _words(self, subject: Subject) -> str:
         if self.trigger == "risk":
@@ -121,7 +136,7 @@ class Rule:
         if self.trigger == "confidence":
             return f"The stated confidence {subject.confidence} is below {self.below}."
         if self.trigger == "milestone":
-            return f"The step is the milestone {subject.milestone}."
+            return told_reached(self.points(subject), subject.milestone, of_step=bool(subject.tool))
         return f"The policy has a rule for {subject.tool}."
 
 
@@ -141,17 +156,27 @@ class _Applicable:
     deny: list[Rule] = field(default_factory=list)
     approve: list[Rule] = field(default_factory=list)
     allow: list[Rule] = field(default_factory=list)
-    scorers: list[Scorer] = field(default_factory=list)  # none where no rule looks at the score
+    scorers: list[Scorer] = field(default_factory=list)
     fixed: dict[str, Verdict] | None = None  # by effect
+    names: frozenset[str] = frozenset()  # what conditions and scorers ask about
+    milestones: list[Milestone] = field(default_factory=list)  # that a rule speaks of
 
 
 class CompiledPolicy:
     """A policy version made ready; it may be kept for as long as the version."""
 
-    __slots__ = ("_by_tool", "_rules", "_scorers")
+    __slots__ = ("_by_tool", "_scorers", "declared", "rules", "time_zone")
 
-    def __init__(self, rules: Iterable[Rule], scorers: Iterable[Scorer] = ()) -> None:
-        self._rules = sorted(rules, key=lambda rule: rule.name)
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        scorers: Iterable[Scorer] = (),
+        milestones: Iterable[Milestone] = (),
+        time_zone: str = UTC,
+    ) -> None:
+        self.time_zone = time_zone
+        self.declared = list(milestones)
+        self.rules = sorted(rules, key=lambda rule: rule.name)
         self._scorers = list(scorers)
         self._by_tool: dict[str, _Applicable] = {}
 
@@ -162,23 +187,39 @@ class CompiledPolicy:
         count, and of stages those that meet each rule's. Where no rule matches, `read` is allowed and everything else asks. The risk score is
         the larger of what the scorers say and what the agent says.
         """
-        applicable = self._by_tool.get(subject.tool) or self._learn(subject.tool)
+        applicable = self._applicable(subject.tool)
         if applicable.fixed is not None:
             if (known := applicable.fixed.get(subject.effect)) is None:
                 known = applicable.fixed[subject.effect] = _judge(applicable, subject)
             return known
         return _judge(applicable, subject)
 
+    def asks_about(self, tool: str) -> frozenset[str]:
+        """Return what conditions and scorers for calls of the tool ask about, by name."""
+        return self._applicable(tool).names
+
+    def milestones(self, tool: str, workflow: str) -> list[Milestone]:
+        """Return those declared for the workflow that rules for calls of the tool speak of."""
+        known = self._applicable(tool).milestones
+        return [one for one in known if matches_any([one.workflow], workflow)]
+
+    def _applicable(self, tool: str) -> _Applicable:
+        return self._by_tool.get(tool) or self._learn(tool)
+
     def _learn(self, tool: str) -> _Applicable:
         found = _Applicable()
-        for rule in self._rules:
+        for rule in self.rules:
             if rule.tools is None or matches_any(rule.tools, tool):
                 getattr(found, rule.then).append(rule)
         rules = (*found.deny, *found.approve, *found.allow)
-        if all(rule.is_fixed for rule in rules):
+        # What no rule looks at is scored too: the score is kept, to be compared with decisions.
+        found.scorers = [one for one in self._scorers if matches_any(one.tools, tool)]
+        if not found.scorers and all(rule.is_fixed for rule in rules):
             found.fixed = {}
-        if any(rule.trigger == "risk" for rule in rules):
-            found.scorers = [one for one in self._scorers if matches_any(one.tools, tool)]
+        expressions = [scorer.expression for scorer in found.scorers]
+        found.names = names_of(rule.condition for rule in rules) | names_of(expressions)
+        spoken_of = frozenset[str]().union(*(rule.milestones for rule in rules))
+        found.milestones = [one for one in self.declared if one.name in spoken_of]
         if len(self._by_tool) >= MAX_TOOLS_KEPT:
             self._by_tool.clear()
         self._by_tool[tool] = found
@@ -191,13 +232,17 @@ def facts_of(subject: Subject) -> Facts:
         arguments=subject.arguments,
         tool={"name": subject.tool, "effect": subject.effect, "risk": subject.risk},
         agent={"name": subject.agent},
-        run={"workflow": subject.workflow},
+        run=run_of(subject),
+        **subject.known,
     )
 
 
-def with_score(subject: Subject, scorers: Iterable[Scorer], facts: Facts) -> Subject:
-    """Return the call with what these scorers say of it; the agent's own score only raises."""
-    found = score(scorers, facts)
+def run_of(subject: Subject) -> Mapping[str, Any]:
+    return {"workflow": subject.workflow, "depth": subject.depth}
+
+
+def with_score(subject: Subject, found: Score | None) -> Subject:
+    """Return the call with what the scorers say of it; the agent's own score only raises."""
     if found is None or (subject.risk_score is not None and subject.risk_score >= found.value):
         return subject
     return replace(subject, risk_score=found.value, scored=found.explanation)
@@ -205,12 +250,30 @@ def with_score(subject: Subject, scorers: Iterable[Scorer], facts: Facts) -> Sub
 
 def _judge(applicable: _Applicable, subject: Subject) -> Verdict:
     facts = facts_of(subject)
-    if applicable.scorers:
-        subject = with_score(subject, applicable.scorers, facts)
-    if matched := _matching(applicable.deny, subject, facts):
+    if not applicable.scorers:
+        return _strictest(applicable, subject, facts)
+    found = score(applicable.scorers, facts)
+    verdict = _strictest(applicable, with_score(subject, found), facts)
+    return verdict if found is None else replace(verdict, score=found.value)
+
+
+def strict(
+    deny: Sequence[Rule], approve: Sequence[Rule], subject: Subject, facts: Facts
+) -> Verdict | None:
+    """Return what the rules say that deny or ask; None: none of them matches."""
+    if matched := _matching(deny, subject, facts):
         return _denied(matched)
-    if matched := _matching(applicable.approve, subject, facts):
-        return _asked(matched)
+    if matched := _matching(approve, subject, facts):
+        verdict = _asked(matched)
+        points = {point for rule, _ in matched for point in rule.points(subject)}
+        return replace(verdict, points=tuple(sorted(points))) if points else verdict
+    return None
+
+
+def _strictest(applicable: _Applicable, subject: Subject, facts: Facts) -> Verdict:
+    found = strict(applicable.deny, applicable.approve, subject, facts)
+    if found is not None:
+        return found
     if matched := _matching(applicable.allow, subject, facts):
         return Verdict("allow", matched[0][0].name, triggers=_triggers(matched))
     return _default(subject)
@@ -305,6 +368,8 @@ def compile_policy(document: Mapping[str, Any]) -> CompiledPolicy:
     return CompiledPolicy(
         (parse_rule(rule) for rule in document.get("rules") or ()),
         map(parse_scorer, document.get("scorers") or ()),
+        map(parse_milestone, document.get("milestones") or ()),
+        document.get("time_zone", UTC),
     )
 
 

@@ -14,7 +14,14 @@ MAX_CHARACTERS: Final = 2000
 MAX_NESTING: Final = 32
 MAX_ADDITIONS: Final = 10
 
-NAMES: Final = frozenset({"arguments", "tool", "agent", "run"})
+NAMES: Final = frozenset({"arguments", "tool", "agent", "run", "step", "usage", "time", "history"})
+# Of these, what else is asked for is misspelt, or not for conditions to know.
+MEMBERS: Final = {
+    "step": ("key", "number", "parallel"),
+    "usage": ("cost", "seconds", "steps", "tokens"),
+    "time": ("at", "date", "hour", "minute", "weekday", "zone"),
+    "history": ("denied", "failed", "performed", "refused", "undone", "unknown"),
+}
 FUNCTIONS: Final = frozenset(
     {"has", "size", "int", "uint", "double", "string", "timestamp", "duration", "decimal"}
 )
@@ -82,6 +89,11 @@ class Shape:
     patterns: tuple[Token, ...]
     decimals: tuple[Decimal, ...]
     variables: frozenset[str]  # of the loops
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name of the facts in it, decimals included."""
+        return self.roots | {found.path[0] for found in self.decimals if found.path}
 
 
 _NONE: Final = Token("end", "", 0)
@@ -153,6 +165,7 @@ def read(source: str) -> Shape:
     loops = _loops(reader)
     variables = {body[0] for body in loops}
     _check_calls(reader)
+    _check_members(reader)
     _check_additions(reader)
     decimals = tuple(_decimals(reader))
     looked_up = {reader.by_column[found.start] + 2 for found in decimals if found.path}
@@ -211,6 +224,17 @@ def _check_calls(reader: Reader) -> None:
             reader.refuse(index, f"There is no function {name}() here.")
         if name == "decimal":
             _check_decimal(reader, index)
+
+
+def _check_members(reader: Reader) -> None:
+    for index in reader.indexes("name"):
+        known = MEMBERS.get(reader.at(index).text)
+        named = reader.at(index + 2)
+        if known is None or reader.is_member(index) or reader.at(index + 1).text != ".":
+            continue
+        if named.text not in known and not reader.is_call(index + 2):
+            of = reader.at(index).text
+            reader.refuse(index + 2, f"{of} has no {named.text}; it has {', '.join(known)}.")
 
 
 def _has_members(token: Token) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
+from approvals.policy import milestones
 from approvals.policy.conditions import condition_faults
 from approvals.policy.judging import DEFAULT
 from approvals.policy.people import (
@@ -20,6 +21,7 @@ from approvals.policy.people import (
 from approvals.policy.reasons import reason_faults
 from config.globs import glob_fault
 from config.jsontext import pointer, value_faults
+from tenants.zones import is_zone
 
 Check = Callable[[Any], Iterator[Fault]]
 
@@ -75,11 +77,15 @@ def _document_faults(
         "rules": lambda rules: _rules(rules, groups),
         "scorers": _scorers,
         "reasons": reason_faults,
+        "milestones": milestones.faults,
+        "time_zone": _time_zone,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
         "daily_budget": lambda budget: _object(budget, _BUDGETS),
         "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
     }
     yield from _object(document, checks)
+    if isinstance(document, dict):
+        yield from milestones.unheard(document)
 
 
 def _object(value: Any, checks: Mapping[str, Check]) -> Iterator[Fault]:
@@ -302,6 +308,11 @@ _OF_SCORER: Final[Mapping[str, Check]] = {
     "tools": lambda globs: _list(globs, _glob, "globs"),
     "score": lambda value: (("", detail) for detail in condition_faults(value, "score")),
 }
+
+
+def _time_zone(value: Any) -> Iterator[Fault]:
+    if not isinstance(value, str) or not is_zone(value):
+        yield "", "A time zone is named after a place (Europe/Berlin), or UTC."
 
 
 def _host(value: Any) -> Iterator[Fault]:

@@ -99,6 +99,7 @@ def _bring_up_to_date(work: Work, gate: Gate) -> None:
         return
     judged = judging.judge(work, step, version, body)
     if judged.verdict == "deny":
+        steps.keep_seen(work, step, judged)
         _deny(work, gate, judged.reason)
     elif missed := needs.lacking(step, work.now):
         _ask_what_is_known(work, gate, missed)
@@ -136,7 +137,8 @@ def _ask_anew(work: Work, gate: Gate, version: ToolVersion, judged: Judgement) -
     transitions.close(work, gate, GateState.SUPERSEDED, authorizer.NEWER_VERSION)
     transitions.adopt(work, step, version)
     step.gate = uuid7()
-    step.save(update_fields=["gate"])
+    steps.keep_seen(work, step, judged)
+    step.save(update_fields=["gate", "judged"])
     if interrupt is not None:
         holds.ask_otherwise(
             work,

@@ -15,10 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from approvals import judging
+from approvals import circumstances, judging, reaching
+from approvals.circumstances import Memo
 from approvals.models import Gate, PolicyStatus, PolicyVersion
 from approvals.policy import RuleSaid, Verdict, compile_policy, explain, validate_policy
 from approvals.policy.judging import STRICTEST, CompiledPolicy, Kind, Subject
+from approvals.policy.milestones import Point
 from config.errors import InvalidBody, faults
 from interrupts import catalogue, selectors
 from interrupts.models import Run, Step, StepStatus
@@ -110,12 +112,13 @@ def simulate(
     if wrong := validate_policy(document, members_of_groups()):
         raise InvalidBody(errors=faults(wrong, "/policy"))
     draft = compile_policy(document)
+    memo: Memo = {}
     since = since or database_now() - LOOKED_BACK
     made, until = Simulated(), time.monotonic() + MOST_SECONDS
     while True:
         asked = min(limit, _AT_ONCE)
         rows = _before(after, since, asked)
-        _try(made, draft, rows)
+        _try(made, draft, rows, memo)
         if len(rows) < asked:
             return made
         after, limit = rows[-1].pk, limit - asked
@@ -134,7 +137,7 @@ def _before(after: UUID | None, since: datetime, limit: int) -> Sequence[Step]:
     return list(rows.order_by("-pk")[:limit])
 
 
-def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step]) -> None:
+def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step], memo: Memo) -> None:
     bodies = selectors.bodies(step.arguments for step in rows)
     for step in rows:
         decided = decided_of(step)
@@ -143,7 +146,8 @@ def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step]) -> None:
         elif bytes(step.arguments) not in bodies:
             made.erased += 1
         else:
-            subject = _subject(step, bodies[bytes(step.arguments)])
+            reached = reaching.reached_then(draft, step, step.run)
+            subject = _subject(draft, step, bodies[bytes(step.arguments)], memo, reached)
             made.tried.append(Tried(step, decided, draft.judge(subject)))
 
 
@@ -159,15 +163,20 @@ def decided_of(step: Step) -> Kind | None:
     return "allow" if step.authorized_by == "policy" else None
 
 
-def _subject(step: Step, arguments: Any) -> Subject:
+def _subject(
+    compiled: CompiledPolicy, step: Step, arguments: Any, memo: Memo, reached: tuple[Point, ...]
+) -> Subject:
     run: Run = step.run
     return judging.subject(
         step.tool_name,
         catalogue.version(current_tenant_id(), step.tool_version_id),
         arguments,
         step.proposal,
+        circumstances.as_recorded(compiled, step, run, memo),
+        reached,
         agent=run.agent.name,
         workflow=run.workflow,
+        depth=len(run.path),
     )
 
 
@@ -194,12 +203,22 @@ def why(step_id: UUID) -> Explained:
     bodies = selectors.bodies([step.arguments])
     judged = judging.policy(number)
     rules = verdict = now = None
+    memo: Memo = {}
     if (arguments := bodies.get(bytes(step.arguments), _ERASED)) is not _ERASED:
-        subject = _subject(step, arguments)
+        reached = _reached(step)
+        subject = _subject(judged.compiled, step, arguments, memo, reached)
         rules = explain(judged.document, subject)
         verdict = judged.compiled.judge(subject)
-        now = judging.policy(number_now).compiled.judge(subject)
+        in_force = judging.policy(number_now).compiled
+        if number != number_now:
+            reached = reaching.reached_then(in_force, step, step.run)
+        now = in_force.judge(_subject(in_force, step, arguments, memo, reached))
     return Explained(step, decided_of(step), number, rules, verdict, now, number_now)
+
+
+def _reached(step: Step) -> tuple[Point, ...]:
+    """Return the milestones that it reached when it was judged."""
+    return reaching.points_of((step.judged or {}).get("milestones", []))
 
 
 _ERASED: Final = object()

@@ -213,10 +213,17 @@ class CompleteView(TenantView):
 
     @operation(
         "End a run as completed",
+        description="Where a milestone of policy asks first, the run is suspended by an interrupt"
+        " (`milestone`), and is completed with this output once a person agrees to it.",
         who="agents",
         body=bodies.COMPLETE_RUN,
         answers={200: shapes.RUN},
-        refusals={**SESSIONS, "run-suspended": 409, "steps-outstanding": 409},
+        refusals={
+            **SESSIONS,
+            "run-suspended": 409,
+            "steps-outstanding": 409,
+            "completion-denied": 409,
+        },
         versioned=True,
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:

@@ -39,6 +39,8 @@ class Step(TenantOwned):
     digest = models.CharField(max_length=71)  # SHA-256 of {tool, tool_version, arguments}
     proposed_digest = models.CharField(max_length=71)  # as first proposed, whatever an edit made
     proposal = models.JSONField(default=dict)  # reasoning, confidence, …: the agent's words
+    # What policy saw at its last judging that may be otherwise later; null: nothing of the kind.
+    judged = models.JSONField(null=True)
 
     status = models.CharField(
         max_length=12, choices=StepStatus.choices, default=StepStatus.PROPOSED, editable=False

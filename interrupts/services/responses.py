@@ -45,6 +45,7 @@ from interrupts.services.holds import INPUTS
 from interrupts.transitions import (
     checkpoints,
     compensation,
+    completion,
     extensions,
     holds,
     needs,
@@ -60,7 +61,7 @@ from tenants.models import Role
 from tenants.principal import Principal
 
 UNSET: Final = object()
-REVISABLE: Final = (Reason.OPERATOR_STOP, Reason.VERIFIER_REJECTED, *INPUTS)
+REVISABLE: Final = (Reason.OPERATOR_STOP, Reason.MILESTONE, Reason.VERIFIER_REJECTED, *INPUTS)
 
 
 def respond(
@@ -115,6 +116,8 @@ def _may_respond(principal: Principal, work: Work, interrupt: Interrupt, resolut
     if role == Role.VIEWER:
         raise MayNot("A viewer only looks.")
     if role in OPERATORS:
+        if completion.of_completion(interrupt) and resolution == Resolution.RESUME:
+            completion.check_agrees(principal, work.run)
         return
     requester = work.run.requested_by_id == principal.id
     if interrupt.kind == ResponseKind.INPUT and requester and resolution != Resolution.CANCEL:
@@ -183,6 +186,8 @@ def _release(answer: _Answer) -> None:
     if answer.value is not UNSET and answer.value is not None:
         raise InvalidBody.at("/value", "a release takes no value")
     answer.resolve(Resolution.RESUME)
+    if completion.of_completion(answer.interrupt):
+        completion.go_on(answer.work, answer.interrupt)
 
 
 def _input(answer: _Answer) -> None:

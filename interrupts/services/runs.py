@@ -24,7 +24,7 @@ from interrupts.models import (
 )
 from interrupts.services import agentstate
 from interrupts.services.acting import OPERATORS, as_agent, as_person, not_ended, role_now
-from interrupts.transitions import checkpoints, holds, reservations, runs
+from interrupts.transitions import checkpoints, completion, holds, reservations, runs
 from interrupts.work import Work
 from tenants import idempotency
 from tenants.conditions import ANY_VERSION, IfMatch
@@ -224,13 +224,16 @@ def complete_run(
     session: int | None = None,
     if_match: IfMatch = ANY_VERSION,
 ) -> Run:
-    """End the run as completed. Raises RunEnded, RunSuspended, StepsOutstanding (children too)."""
+    """End the run as completed; where a milestone asks, suspend it till a person agrees.
+
+    It is then completed by their answer. Raises RunEnded, RunSuspended, StepsOutstanding (children
+    too), CompletionDenied.
+    """
     with as_agent(principal, run_id, session=session, if_match=if_match) as work:
         _may_end(work)
         if Run.objects.filter(parent=work.run, ended_at=None).exists():
             raise StepsOutstanding("A run that it started has not ended.")
-        work.run.output = output
-        runs.end(work, RunStatus.COMPLETED)
+        completion.complete(work, output)
     return work.run
 
 

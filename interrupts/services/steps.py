@@ -236,6 +236,7 @@ def _judge(work: Work, made: list[Step]) -> None:
             if not before.run.ended:
                 hold(work, step, "twin")
                 continue
+        work.admitted = _counting(judged)
         verdict = judge(work, step)
         if verdict.verdict == "deny" or _may_be_let_in(work, step, _counting(judged)):
             judged.append((step, verdict))
@@ -346,6 +347,7 @@ def rejudge(work: Work, waiting: list[Step]) -> None:
     """Judge again what waited for the budget, for its twin's outcome, or for what it needs to know."""
     judged: list[tuple[Step, Judgement]] = []
     for step in waiting:
+        work.admitted = _counting(judged)
         verdict = judge(work, step)
         if verdict.verdict == "deny" or _may_be_let_in(work, step, _counting(judged)):
             judged.append((step, verdict))

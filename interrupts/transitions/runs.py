@@ -8,6 +8,7 @@ from typing import Any
 from interrupts import imprints
 from interrupts.days import whole_at as whole
 from interrupts.models import (
+    OPEN_STEPS,
     Attempt,
     Reason,
     Resolution,
@@ -40,6 +41,15 @@ def end(work: Work, status: RunStatus) -> None:
     work.run.due_at = work.now if work.run.verdicts_awaited else None
     work.note(f"run.{status}", imprint=work.imprint(work.run, imprints.ENDING))
     checkpoints.take(work)
+
+
+def outstanding(run: Run) -> str | None:
+    """Say what keeps the run from completing: a step that is open, or a run that it started."""
+    if Step.objects.filter(run=run, status__in=sorted(OPEN_STEPS)).exists():
+        return "A step is not settled."
+    if Run.objects.filter(parent=run, ended_at=None).exists():
+        return "A run that it started has not ended."
+    return None
 
 
 def cancel(work: Work, *, note: str | None, compensate: bool = False) -> None:

@@ -41,6 +41,7 @@ STAMP = [
     "authorized_tool_version",
     "authorized_policy_version",
     "authorized_until",
+    "judged",
 ]
 
 
@@ -75,6 +76,15 @@ def stamp(
         under=work.authority_version,
         until=step.authorized_until,
     )
+
+
+def keep_seen(work: Work, step: Step, judgement: Judgement) -> bool:
+    """Keep on the step what its judging saw; True: it is other than before, to be saved."""
+    if judgement.seen is None or (judgement.seen or None) == step.judged:
+        return False
+    step.judged = judgement.seen or None
+    work.note("step.judged", step=step.pk, seen=step.judged)
+    return True
 
 
 def is_call_authorized(step: Step) -> bool:
@@ -128,7 +138,7 @@ def settle_without_running(
     step.reason, step.reason_code = reason, code
     step.held_by = None
     step.settled_at = work.now
-    step.save(update_fields=["status", "reason", "reason_code", "held_by", "settled_at"])
+    step.save(update_fields=["status", "reason", "reason_code", "held_by", "settled_at", "judged"])
     work.note("step.denied" if status == StepStatus.DENIED else "step.settled", **told(step))
     reservations.give_back(work, step)
     settled(work)
@@ -199,7 +209,7 @@ def ask(work: Work, pairs: list[tuple[Step, Judgement]]) -> None:
         if step.status != StepStatus.WAITING:
             move_step(step, StepStatus.WAITING)
         step.held_by, step.gate, step.interrupt = "gate", hold.gate, hold.id
-        step.save(update_fields=["status", "held_by", "gate", "interrupt", "twin"])
+        step.save(update_fields=["status", "held_by", "gate", "interrupt", "twin", "judged"])
     interrupts = holds.open_holds(work, *asked)
     for (step, judgement), gate, interrupt in zip(pairs, gates, interrupts, strict=True):
         authorizer().open_gate(work, step, judgement, gate, interrupt)
@@ -224,6 +234,7 @@ def apply(work: Work, pairs: list[tuple[Step, Judgement]]) -> None:
     """Do what policy says of proposed or held steps: allow, deny, or ask about them together."""
     asked = []
     for step, judgement in pairs:
+        keep_seen(work, step, judgement)
         if judgement.verdict == "deny":
             settle_without_running(work, step, StepStatus.DENIED, judgement.reason)
         elif judgement.verdict == "allow":
@@ -279,6 +290,7 @@ def renew(work: Work, step: Step) -> bool:
     if judgement.verdict != "deny" and (missed := needs.lacking(step, work.now)):
         needs.hold(work, step, missed)
         return False
+    keep_seen(work, step, judgement)
     if judgement.verdict == "allow":
         stamp(
             work,

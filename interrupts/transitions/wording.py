@@ -19,6 +19,7 @@ AGENT_REQUESTED = "The agent asks a person to look. May it go on?"
 VERIFIER_REJECTED = "A check of what was done failed. What is to become of it?"
 VERDICT_UNKNOWN = "What was done could not be checked. What is to become of it?"
 INPUT_REQUIRED = "The agent needs a value to go on."
+MAY_COMPLETE = "May the run be completed with this result?"
 CONTEXT_MISSING = "The agent misses something it needs to know."
 
 _CONSEQUENCE = {
@@ -45,11 +46,25 @@ _SPECIAL = {
 }
 
 
-def consequences(reason: Reason, allowed: Iterable[Resolution]) -> list[dict[str, str]]:
+# Of a run's completion, which is held by no gate.
+_COMPLETION = {
+    Resolution.RESUME: "The run is completed with this result.",
+    Resolution.REVISE: (
+        "The run goes on and is not completed: the agent is told what to do differently."
+    ),
+}
+
+
+def consequences(
+    reason: Reason, allowed: Iterable[Resolution], *, gated: bool = False
+) -> list[dict[str, str]]:
+    special = {one: text for (of, one), text in _SPECIAL.items() if of == reason}
+    if reason == Reason.MILESTONE and not gated:
+        special = _COMPLETION
     return [
         {
             "resolution": resolution.value,
-            "consequence": _SPECIAL.get((reason, resolution), _CONSEQUENCE[resolution]),
+            "consequence": special.get(resolution, _CONSEQUENCE[resolution]),
         }
         for resolution in allowed
     ]

@@ -168,6 +168,7 @@ def _step(run: Run, step: Step, told: StepTold) -> Iterator[Fault]:
         "counted_on": step.counted_on and step.counted_on.isoformat(),
         "context": step.context,
         "context_until": step.context_until,
+        "judged": step.judged,
     }
     yield from compare(
         run.pk,
@@ -192,6 +193,7 @@ def _step(run: Run, step: Step, told: StepTold) -> Iterator[Fault]:
             "counted_on": told.counted_on,
             "context": told.context,
             "context_until": told.context_until,
+            "judged": told.judged,
         },
     )
     if not proposed.vouches_for(step, imprints.STEP):

@@ -32,6 +32,7 @@ class StepTold:
     gate: str | None = None
     interrupt: str | None = None
     held_by: str | None = None
+    judged: Mapping[str, Any] | None = None
     twin: str | None = None
     authorized: Mapping[str, Any] | None = None
     counted: bool = False  # against the budget
@@ -243,6 +244,10 @@ def _proposed(told: Told, said: Said) -> None:
     told.steps[said.data["step"]] = step
 
 
+def _judged(told: Told, said: Said) -> None:
+    told.of(said).judged = said.data["seen"]
+
+
 def _held(told: Told, said: Said) -> None:
     step = told.of(said)
     step.held_by, step.twin = said.data["by"], said.data["twin"]
@@ -421,6 +426,7 @@ _TAKES: Final[dict[str, Callable[[Told, Said], None]]] = {
     "interrupt.resolved": _resolved,
     "interrupt.expired": _resolved,
     "step.proposed": _proposed,
+    "step.judged": _judged,
     "step.held": _held,
     "step.context": _context,
     "budget.reserved": _reserved,

@@ -13,6 +13,7 @@ from config.errors import InvalidBody
 from interrupts.models import Interrupt, Reason, Resolution, ResponseKind, RunStatus, Step
 from interrupts.services.responses import UNSET
 from interrupts.transitions.compensation import LEAVE, TRY_AGAIN
+from interrupts.transitions.completion import of_completion
 from interrupts.views import fields
 from interrupts.views.fields import Field
 from interrupts.watching import Held, Recovery, Watched
@@ -61,6 +62,7 @@ class Rights:
     operates: bool
     stops: bool
     answers_inputs: bool
+    agrees: bool = True  # that the run completes
 
 
 # What is on offer
@@ -113,13 +115,16 @@ def _resumes(
         return _recoveries(held, now)
     if row.kind == ResponseKind.EXTENSION:
         return [_extension(row, seen, consequence)]
+    ends = of_completion(row)
+    if ends and not rights.agrees:
+        return []
     return [
         Answer(
             name="resume",
             resolution="resume",
             title=_RELEASES.get(row.reason, "Let the run go on"),
             consequence=consequence,
-            button="Let the run go on",
+            button="Complete the run" if ends else "Let the run go on",
             css="pri",
             fields=(NOTE,),
         )
@@ -130,6 +135,7 @@ _RELEASES: Final[Mapping[str, str]] = {
     Reason.OWNER_LOST: "Let the run go on without waiting for the agent",
     Reason.EFFECT_FAILED: "Tell the agent, and let the run go on",
     Reason.VERIFIER_REJECTED: "Accept it as it is",
+    Reason.MILESTONE: "Let it be completed",
 }
 
 

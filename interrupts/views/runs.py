@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -17,6 +18,7 @@ from config.errors import InvalidBody, NotFound, Problem
 from interrupts import watching
 from interrupts.models import Interrupt, Reason, RunStatus, Suspension
 from interrupts.services.acting import OPERATORS, may_stop
+from interrupts.transitions.completion import may_not_agree, of_completion
 from interrupts.views import answers, telling
 from interrupts.views.answers import Answer, Rights
 from interrupts.watching import Held, Wanted, Watched
@@ -190,6 +192,11 @@ class Offered:
         return is_agents and row.opened_by.get("kind") == "agent"
 
     @property
+    def output(self) -> str:
+        """What the run would be completed with, as JSON."""
+        return json.dumps(self.held.interrupt.evidence["output"], indent=2, ensure_ascii=False)
+
+    @property
     def arguments(self) -> list[tuple[str, str]]:
         """The call's arguments as text, what is sensitive masked."""
         given = self.held.arguments
@@ -238,7 +245,12 @@ def _rights(visit: Visit, seen: Watched) -> Rights:
         operates=operates,
         stops=may_stop(visit.principal, seen.run),
         answers_inputs=operates or requester,
+        agrees=not _holds_completion(seen) or not may_not_agree(visit.principal, seen.run),
     )
+
+
+def _holds_completion(seen: Watched) -> bool:
+    return any(of_completion(one.interrupt) for one in seen.held)
 
 
 def _place(request: HttpRequest) -> tuple[str, int]:

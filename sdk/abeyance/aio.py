@@ -267,7 +267,11 @@ class AsyncRun(Handle):
         return await self._drive(driving.latest_checkpoint(self._driven, format))
 
     async def complete(self, output: Any = None) -> None:
-        """End the run as completed, as soon as it is not suspended; again is no change."""
+        """End the run as completed, as soon as it is not suspended; again is no change.
+
+        Where people are asked first, their answer is waited for. Raises NotCompleted where they want
+        something else done before.
+        """
         await self._drive(driving.end(self._driven, "complete", {"output": output}))
 
     async def fail(self, error: Any) -> None:

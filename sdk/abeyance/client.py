@@ -262,7 +262,11 @@ class Run(Handle):
         return self._drive(driving.latest_checkpoint(self._driven, format))
 
     def complete(self, output: Any = None) -> None:
-        """End the run as completed, as soon as it is not suspended; again is no change."""
+        """End the run as completed, as soon as it is not suspended; again is no change.
+
+        Where people are asked first, their answer is waited for. Raises NotCompleted where they want
+        something else done before.
+        """
         self._drive(driving.end(self._driven, "complete", {"output": output}))
 
     def fail(self, error: Any) -> None:

@@ -12,6 +12,7 @@ from abeyance.errors import (
     BY_STATUS,
     NeedsAgent,
     NotAnswered,
+    NotCompleted,
     RunEnded,
     RunSuspended,
     StepError,
@@ -133,7 +134,10 @@ def acknowledge(run: Driven, read: Sequence[Guidance]) -> Flow[None]:
 
 
 def end(run: Driven, verb: str, body: Mapping[str, Any]) -> Flow[Document]:
-    """Complete or fail the run, as soon as it is not suspended; again it is no change."""
+    """Complete or fail the run, as soon as it is not suspended; again it is no change.
+
+    Where people are asked first, their answer is waited for. Raises NotCompleted.
+    """
     wanted = {"complete": "completed", "fail": "failed"}[verb]
     key = new_key()
     while True:
@@ -141,13 +145,18 @@ def end(run: Driven, verb: str, body: Mapping[str, Any]) -> Flow[Document]:
             run.document = yield from run.caller.post(
                 f"{run.path}/{verb}", {**body, **run.named()}, key
             )
+            if run.document["status"] != "suspended":
+                return run.document
+            known = {one.id for one in run.guidance}
+            yield from until_running(run, None)
+            if told := [one.text for one in run.guidance if one.id not in known]:
+                raise NotCompleted(told[-1])
+            key = new_key()  # the answer to the first is kept
         except RunSuspended:
             yield from until_running(run, None)
         except RunEnded:
             if (yield from refresh(run))["status"] != wanted:
                 raise
-            return run.document
-        else:
             return run.document
 
 

@@ -326,6 +326,25 @@ BY_STATUS: Mapping[str, type[StepError]] = {
 } | {"compensating": Compensated}
 
 
+# A run was not completed
+
+
+class NotCompleted(AbeyanceError):
+    """A person let the run go on in place of completing it; `guidance` says what to do first."""
+
+    code = "not-completed"
+
+    def __init__(self, guidance: str) -> None:
+        self.guidance = guidance
+        super().__init__(sentence(self.code, guidance))
+
+    @property
+    def tell_model(self) -> str:
+        return sentence(
+            "In place of completing the run a person wants something else", self.guidance
+        )
+
+
 # A question was not answered
 
 

@@ -1,11 +1,15 @@
 """Random policies and calls, made so that rules meet: globs overlap, conditions hold, fail and err."""
 
+from datetime import UTC
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
 
 from approvals.policy import NOBODY, Subject, Verdict, compile_policy
+from approvals.policy.circumstances import step_facts, time_facts, usage_facts
 from approvals.policy.conditions import Condition, ConditionError, Facts
+from approvals.policy.milestones import Point
 from approvals.policy.stages import Stage
 
 RANK = {"allow": 0, "approve": 1, "deny": 2}
@@ -32,6 +36,10 @@ CONDITIONS = [
     "decimal(arguments.amount) == decimal(tool.name)",
     "arguments.lines.all(line, decimal(line.price) < decimal('10'))",
     "arguments.lines.exists(line, line.price == '9')",
+    "usage.steps < 3",
+    "decimal(usage.cost) <= decimal('9.50')",
+    "step.number == 1 && time.weekday < 6",
+    "has(step.key) ? step.key == 'k' : run.depth == 0",
 ]
 COMPARED = st.builds(
     "decimal(arguments.amount) {} decimal('{}')".format,
@@ -63,6 +71,30 @@ SAID = {
     "risk_score": st.none() | SCORE,
     "milestone": st.none() | MILESTONE,
 }
+# What is not known errs.
+KNOWN = st.fixed_dictionaries(
+    {},
+    optional={
+        "usage": st.builds(
+            usage_facts,
+            steps=st.integers(2, 3),
+            tokens=st.just(0),
+            cost=st.sampled_from([Decimal("9.50"), Decimal("9.5000000001")]),
+            seconds=st.just(Decimal(1)),
+        ),
+        "step": st.builds(
+            step_facts,
+            number=st.integers(1, 2),
+            key=st.sampled_from([None, "k", "l"]),
+            parallel=st.booleans(),
+        ),
+        "time": st.builds(
+            time_facts,
+            at=st.datetimes(timezones=st.just(UTC)),
+            time_zone=st.sampled_from(["UTC", "Europe/Berlin"]),
+        ),
+    },
+)
 SUBJECT = st.builds(
     Subject,
     tool=st.sampled_from(TOOLS),
@@ -71,6 +103,8 @@ SUBJECT = st.builds(
     arguments=ARGUMENTS,
     agent=st.sampled_from(["support-bot", "other"]),
     workflow=st.sampled_from(["refunds", "other"]),
+    known=KNOWN,
+    reached=st.sampled_from([(), (Point("deploy", "after 2 effects"),)]),
     **SAID,
 )
 
@@ -158,7 +192,8 @@ def answer(rule: Any, subject: Subject) -> bool | None:
         arguments=subject.arguments,
         tool={"name": subject.tool, "effect": subject.effect, "risk": subject.risk},
         agent={"name": subject.agent},
-        run={"workflow": subject.workflow},
+        run={"workflow": subject.workflow, "depth": subject.depth},
+        **subject.known,
     )
     try:
         return Condition(rule["condition"]).holds(facts)

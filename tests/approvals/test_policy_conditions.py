@@ -196,11 +196,15 @@ def test_a_condition_that_no_longer_compiles_has_no_answer() -> None:
         ("b'a' == b'a'", "A text follows what it cannot follow. (column 2)"),
         ("arguments.`a-b` == 1", "` is not taken here. (column 11)"),
         ("'\u00e9' == caf\u00e9", "\u00e9 is not taken here. (column 11)"),
-        ("argumnts.a == 1", "There is no argumnts here; there are agent, arguments, run, tool."),
-        ("step.confidence > 0.5", "There is no step here; there are agent, arguments, run, tool."),
+        ("argumnts.a == 1", "There is no argumnts here; there are agent, arguments,"),
+        (
+            "step.confidence > 0.5",
+            "step has no confidence; it has key, number, parallel. (column 6)",
+        ),
+        ("decimal(usage.costs) > decimal('1')", "usage has no costs; it has cost, seconds,"),
         (
             "arguments.l.all(x, true) && x",
-            "There is no x here; there are agent, arguments, run, tool.",
+            "There is no x here; there are agent, arguments,",
         ),
         ("lower(arguments.a) == 'x'", "There is no function lower() here. (column 1)"),
         ("arguments.a.lower() == 'x'", "There is no function lower() here. (column 13)"),

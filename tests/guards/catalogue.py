@@ -58,6 +58,16 @@ def _whenever(asked: str) -> str:
     return asked.replace(before, "true").replace(after, "true")
 
 
+def _nothing_used(_: Any) -> Any:
+    """A usage that is always none."""
+    return lambda *_, **__: {"steps": 0, "tokens": 0, "cost": "0", "seconds": 0.0}
+
+
+def _newest_score(_: Any) -> Any:
+    """What is kept of a judging, with the score of the last."""
+    return lambda _step, verdict, kept: {**kept, "score": verdict.score}
+
+
 def _unchecked(_: Any) -> Any:
     """Read a run's journal before its steps start, and compare nothing with it."""
     from interrupts.verification import live
@@ -808,6 +818,58 @@ GUARDS: tuple[Guard, ...] = (
         patch("interrupts.effects.exchange._is_cut", always(value=False)),
         (
             f"{ENGINE}/effects/test_cancellation.py::test_an_answer_that_was_cut_proves_nothing[whole]",
+        ),
+    ),
+    Guard(
+        "what a run has used is handed to conditions",
+        "8: an agent can never widen a policy, nor by using more than it is asked about",
+        patch("approvals.circumstances.usage_of", _nothing_used),
+        (
+            "tests/approvals/test_circumstances.py::test_the_steps_of_one_proposal_count_each_other",
+            "tests/approvals/test_circumstances.py::test_a_run_that_has_spent_is_asked_and_why_tells_by_what_it_had_spent_then",
+        ),
+    ),
+    Guard(
+        "what may have happened counts for a milestone",
+        "8: an agent can never widen a policy, nor pass a milestone unasked",
+        patch("approvals.reaching._SO_FAR", lambda sql: sql.replace("'unknown', ", "")),
+        (
+            "tests/approvals/test_milestones.py::test_effects_are_counted_that_happened_may_have_and_may_yet",
+        ),
+    ),
+    Guard(
+        "a milestone is passed by an approval that stands",
+        "8: an agent can never widen a policy, nor pass a milestone unasked",
+        patch(
+            "approvals.reaching._SO_FAR",
+            lambda sql: sql.replace("s.authorized_by = 'decision'", "true").replace(
+                "('ready', 'exec", "('rejected', 'ready', 'exec"
+            ),
+        ),
+        ("tests/approvals/test_milestones.py::test_a_person_who_refuses_has_let_nothing_pass",),
+    ),
+    Guard(
+        "a run's completion is asked about",
+        "8: an agent can never widen a policy, nor pass a milestone unasked",
+        patch("interrupts.transitions.completion._is_agreed", always(value=True)),
+        (
+            "tests/approvals/test_milestones.py::test_a_run_is_completed_once_a_person_agrees_to_its_result",
+        ),
+    ),
+    Guard(
+        "nobody agrees to their own run's completion",
+        "8: who a run is for, or answers for its agent, lets nothing of it pass",
+        patch("interrupts.transitions.completion.may_not_agree", always(value=False)),
+        (
+            "tests/approvals/test_milestones.py::test_nobody_agrees_for_whom_it_runs_or_whose_agent_it_is",
+        ),
+    ),
+    Guard(
+        "the score that was given first stays",
+        "8: an agent can never lower a risk, nor its record by an edit of others",
+        patch("approvals.judging._seen", _newest_score),
+        (
+            "tests/approvals/test_history.py::test_a_score_is_kept_as_it_was_given_and_set_against_what_people_decided",
         ),
     ),
     Guard(

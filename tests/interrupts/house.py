@@ -57,6 +57,7 @@ class FakeAuthorizer:
     reasons: list[str | None] = field(default_factory=list)
     told: list[tuple[Any, str]] = field(default_factory=list)
     expires_in: float | None = None
+    completion: Judgement | None = None
     asked: int = 0
     version: int = 1
 
@@ -69,6 +70,9 @@ class FakeAuthorizer:
         return Judgement(
             verdict, f"rule-{verdict}", self.version, reason="because", expires_at=expires_at
         )
+
+    def judge_completion(self, work):
+        return self.completion or Judgement("allow", "rule-allow", self.version)
 
     def reauthorize(self, work, step, arguments):
         self.asked += 1

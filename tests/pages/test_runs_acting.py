@@ -2,9 +2,11 @@
 
 import pytest
 
+from interrupts.authorizer import Judgement
 from interrupts.effects import Refused
 from interrupts.models import Attempt, Guidance, Interrupt, Receipt, Run
 from interrupts.services import compensating, runs
+from tenants.models import Agent
 from tests.interrupts.house import (
     authority,
     earlier,
@@ -39,6 +41,29 @@ def url(run):
 @pytest.fixture
 def olga(house):
     return Browser(house, "olga")
+
+
+# Completing
+
+
+def test_the_result_is_shown_to_who_agrees_and_completes_the_run(house, olga, authority):
+    trigger = {"rule": "results", "trigger": "milestone", "explanation": "It reaches the end."}
+    detail = {"points": [["end", "before completion"]], "triggers": [trigger]}
+    authority.completion = Judgement("approve", "results", 1, detail=detail)
+    run = house.run(requested_by="carol")
+    runs.complete_run(house.agent, run.pk, output={"paid": "<b>20.00</b>"})
+    interrupt = open_of(run)
+    page = text_of(olga.get(url(run)))
+    assert "It reaches the end. (rule “results”)" in page
+    assert '"paid": "<b>20.00</b>"' in page
+    assert offered(olga.get(url(run))) == ["resume", "revise", "cancel"]
+    Agent.objects.filter(pk=run.agent_id).update(owner=house.people["olga"].id)
+    assert offered(olga.get(url(run))) == ["revise", "cancel"]
+    Agent.objects.filter(pk=run.agent_id).update(owner=None)
+
+    olga.post(f"/interrupts/{interrupt.pk}/answer", olga.get(url(run)),
+              checkpoint=interrupt.checkpoint, resolution="resume", answer="resume", note="ok")  # fmt: skip
+    assert (fresh(run).status, fresh(run).output) == ("completed", {"paid": "<b>20.00</b>"})
 
 
 # Stopping

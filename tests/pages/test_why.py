@@ -81,3 +81,18 @@ def test_hostile_words_stand_there_as_text(house: House, browser_of: Open) -> No
     )
     step = house.propose(milestone=EVIL[:90])
     check(browser_of("vera").get(why(step)))
+
+
+def test_what_policy_saw_then_is_told(house: House, browser_of: Open) -> None:
+    house.policy(
+        {"name": "all", "trigger": "action", "then": "allow", "condition": "usage.steps < 1"},
+        {"name": "first", "trigger": "milestone", "milestones": ["payout"], "then": "approve"},
+        milestones=[
+            {"name": "payout", "workflow": "refunds", "when": {"before_first": "payments.*"}}
+        ],
+        scorers=[{"name": "half", "tools": ["payments.*"], "score": "0.5"}],
+    )
+    text = browser_of("vera").get(why(house.propose())).text
+    assert "Milestones reached payout (before the first payments.*)" in text
+    assert "Score of the service 0.5 of 1" in text
+    assert "The run had used cost 0, steps 0" in text

@@ -25,6 +25,9 @@ class ByEffect:
         reason = "never" if verdict == "deny" else None
         return Judgement(verdict, f"{step.effect}-calls", 1, reason=reason)
 
+    def judge_completion(self, work: Work) -> Judgement:
+        return Judgement("allow", "completions", 1)
+
     def reauthorize(self, work: Work, step: Step, arguments: bytes) -> Judgement | None:
         return None
 
