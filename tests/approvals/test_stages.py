@@ -158,6 +158,15 @@ def test_an_edit_begins_with_the_first_stage_again(staged):
     assert is_sound(gate)
 
 
+def test_an_edit_in_a_later_stage_counts_for_an_editor_who_is_of_the_first_too(staged):
+    gate = staged.ask()
+    staged.decide("alice", gate)
+    edited = staged.decide("bob", gate, arguments=LESS)
+    assert (edited.stage, counting(gate)) == (2, [("bob", 1)])
+    assert inbox(gate) == {"carol", "olga"}
+    assert is_sound(gate)
+
+
 def test_what_is_taken_back_opens_its_stage_again_and_those_after_it_begin_anew(staged):
     gate = staged.ask()
     for who in ("alice", "carol", "olga"):
