@@ -50,7 +50,7 @@ def test_the_result_is_shown_to_who_agrees_and_completes_the_run(house, olga, au
     trigger = {"rule": "results", "trigger": "milestone", "explanation": "It reaches the end."}
     detail = {"points": [["end", "before completion"]], "triggers": [trigger]}
     authority.completion = Judgement("approve", "results", 1, detail=detail)
-    run = house.run(requested_by="carol")
+    run = house.run()
     runs.complete_run(house.agent, run.pk, output={"paid": "<b>20.00</b>"})
     interrupt = open_of(run)
     page = text_of(olga.get(url(run)))
