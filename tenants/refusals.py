@@ -30,7 +30,7 @@ def tell(
         asked = f"{request.method} {request.path[:_LONGEST_PATH]!a}"
         logger.warning(
             "refused %s of tenant %s: %s%s: %s",
-            principal.actor.text,
+            principal.actor,
             principal.tenant_id,
             asked,
             f" of {about}" if about else "",

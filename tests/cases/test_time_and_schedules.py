@@ -25,13 +25,11 @@ def now() -> datetime:
 
 def set_back(after: datetime) -> datetime:
     """The next time from which Amsterdam's clocks show an hour a second time, in UTC."""
+    hour = timedelta(hours=1)
     moment = after.replace(minute=0, second=0, microsecond=0)
-    while True:
-        moment += timedelta(hours=1)
-        before = moment - timedelta(hours=1)
-        if moment.astimezone(AMSTERDAM).utcoffset() != before.astimezone(AMSTERDAM).utcoffset():
-            if moment.astimezone(AMSTERDAM).hour == before.astimezone(AMSTERDAM).hour:
-                return moment
+    while moment.astimezone(AMSTERDAM).hour != (moment - hour).astimezone(AMSTERDAM).hour:
+        moment += hour
+    return moment
 
 
 def test_the_hour_that_comes_twice_is_swept_once(world: World) -> None:
@@ -51,7 +49,10 @@ def test_the_hour_that_comes_twice_is_swept_once(world: World) -> None:
     assert gate["expires_at"].endswith("Z")
     assert timedelta(minutes=29) < expires - moment < timedelta(minutes=31)
     # Both 02:30 of the people's clock: an hour apart, and the first is not the one.
-    first, second = (expires - timedelta(hours=1)).astimezone(AMSTERDAM), expires.astimezone(AMSTERDAM)
+    first, second = (
+        (expires - timedelta(hours=1)).astimezone(AMSTERDAM),
+        expires.astimezone(AMSTERDAM),
+    )
     assert f"{first:%H:%M}" == f"{second:%H:%M}"
     world.advance(1900)
     for _ in range(3):
@@ -65,7 +66,7 @@ def test_the_hour_that_comes_twice_is_swept_once(world: World) -> None:
     gate = world.gate(step)
     assert gate["state"] == "expired"
     assert world.kinds(run).count("gate.expired") == 1
-    # Each of the three who were asked is asked, reminded and told of its end: once each.
+    # Each of the three who may decide was asked, and told of its end: once each.
     assert {to for one in mail.outbox for to in one.to} == {f"appr{n}@acme.test" for n in (1, 2, 3)}
-    assert Counter(to for one in mail.outbox for to in one.to).most_common(1)[0][1] == 3
-    assert len({(one.subject, one.to[0]) for one in mail.outbox}) == len(mail.outbox) == 9
+    assert Counter(to for one in mail.outbox for to in one.to).most_common(1)[0][1] == 2
+    assert len({(one.subject, one.to[0]) for one in mail.outbox}) == len(mail.outbox) == 6

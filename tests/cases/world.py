@@ -76,7 +76,7 @@ def tool(name: str, port: int, **more: Any) -> Body:
 BY_AGENT = {"kind": "agent", "lease": 60}
 
 
-def document(  # noqa: PLR0913 - a tenant has this many parts
+def document(
     slug: str,
     port: int,
     tools: list[Body],
