@@ -140,8 +140,7 @@ def test_a_right_that_is_taken_away_in_the_admin_is_gone(world: World) -> None:
 def test_an_inbox_costs_what_it_shows_and_not_what_there_is(world: World) -> None:
     """rf-perm-06 (django-guardian/django-guardian#989; django-guardian/django-guardian#811).
 
-    Rights were looked up by text keys, cast a row at a time. The time of an inbox among many is
-    measured by the benchmarks; this is what makes it so.
+    Rights were looked up by text keys, cast a row at a time.
     """
     with as_superuser() as looking:
         keys = looking.execute(
