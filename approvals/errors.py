@@ -69,6 +69,7 @@ class DigestMismatch(_WithGate):
     """The decision is about something else than what the gate shows now."""
 
     code = "digest-mismatch"
+    is_of_binding = True
 
 
 class AlreadyAnswered(DomainError):

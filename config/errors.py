@@ -61,6 +61,7 @@ class Problem(Exception):
     status: int = 400
     title: str = "The request is refused"
     usual_headers: Mapping[str, str] = {}
+    is_of_binding: bool = False  # what is asked for is not what was approved, or agreed on before
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -49,6 +49,7 @@ class StepKeyReused(DomainError):
     """This key names another step of the run."""
 
     code = "step-key-reused"
+    is_of_binding = True
 
 
 class UnknownTool(Problem):

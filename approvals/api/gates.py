@@ -20,6 +20,7 @@ from approvals.shown import GateShown
 from interrupts.api.bodies import one_of
 from interrupts.api.runs import NOT_YOUR_RUN
 from interrupts.models import Risk
+from tenants import refusals
 from tenants.api.answers import REPLAYED, answer, etag
 from tenants.api.auth import is_fresh
 from tenants.api.checks import Schema, read_instant
@@ -207,6 +208,9 @@ class BulkDecisionsView(TenantView):
     def post(self, call: ApiCall) -> Answer:
         chosen = [Chosen(UUID(one["gate"]), one["digest"]) for one in call.body["decisions"]]
         told = bulk.approve_together(call.principal, chosen)
+        for one in told:
+            if one.problem is not None:
+                refusals.tell(call.principal, call.request, one.problem, one.gate)
         return answer({"results": [rendering.told(one) for one in told]})
 
 

@@ -20,6 +20,7 @@ from approvals.services.bulk import Chosen, Reviewed, Told
 from approvals.waiting import Waiting
 from config.errors import InvalidBody, Problem
 from interrupts.models import StepStatus
+from tenants import refusals
 from tenants.principal import Principal
 from tenants.views.page import PageView, reading_only, see_other
 from tenants.views.visits import Visit
@@ -40,6 +41,9 @@ class ReviewView(PageView):
     def post(self, visit: Visit) -> HttpResponse:
         chosen = _chosen(visit.request.POST)
         told = bulk.approve_together(visit.principal, chosen, hold_seconds=UNDO_SECONDS)
+        for one in told:
+            if one.problem is not None:
+                refusals.tell(visit.principal, visit.request, one.problem, one.gate)
         visit.request.session[_TOLD] = {
             "tenant": str(visit.tenant.pk),
             "told": [_kept(one) for one in told],

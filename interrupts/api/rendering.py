@@ -21,6 +21,7 @@ from interrupts.models import (
     Receipt,
     Run,
     Step,
+    StepStatus,
     Tool,
     ToolVersion,
     Verdict,
@@ -172,8 +173,14 @@ def _body(digest: bytes | memoryview | None, shown: StepShown) -> Any:
     return mask(value, shown.sensitive) if shown.sensitive else value
 
 
+# A stamp is kept on what was asked about anew, or denied, since: it holds no more.
+_NOT_AUTHORIZED: Final = frozenset(
+    {StepStatus.WAITING, StepStatus.DENIED, StepStatus.REJECTED, StepStatus.REVISED}
+)
+
+
 def _authorization(row: Step) -> Shown | None:
-    if row.authorized_by is None:
+    if row.authorized_by is None or row.status in _NOT_AUTHORIZED:
         return None
     return {
         "by": row.authorized_by,

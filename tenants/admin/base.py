@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from django.contrib import admin, messages
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
+from psycopg.errors import UniqueViolation
 
-from config.errors import Problem
+from config.errors import InvalidBody, Problem
 from config.visible import labelled
 from tenants.admin.journal import entries_of
 from tenants.admin.paging import CappedPaginator, SearchedById
@@ -23,6 +24,9 @@ from tenants.admin.unfolded import ModelAdmin, ModelForm
 from tenants.changes import Change
 
 M = TypeVar("M", bound=models.Model)
+TAKEN: Final = (
+    "Another has just saved one of this name. Look at it, and save yours if it is not that."
+)
 # A request's own place for what its form was refused with, and for what is shown once.
 _REFUSAL: Final = "abeyance.refusal"
 _SECRETS: Final = "abeyance.secrets"
@@ -162,6 +166,15 @@ class ReadAdmin(SearchedById, ScopedAdmin, Generic[M]):
         return None
 
 
+def _refusal(fault: Problem | IntegrityError) -> Problem:
+    """Say what the form is refused with: two that are saved at once may be of one name."""
+    if isinstance(fault, Problem):
+        return fault
+    if not isinstance(fault.__cause__, UniqueViolation):
+        raise fault
+    return InvalidBody(TAKEN)
+
+
 class ConfigAdmin(ScopedAdmin):
     """A table of configuration: forms and acts that call services, one transaction each."""
 
@@ -198,8 +211,8 @@ class ConfigAdmin(ScopedAdmin):
         """Show a service's refusal in the form; its transaction is rolled back by then."""
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except Problem as refusal:
-            request.META[_REFUSAL] = refusal
+        except (Problem, IntegrityError) as fault:
+            request.META[_REFUSAL] = _refusal(fault)
             request.META.pop(_SECRETS, None)
             return super().changeform_view(request, object_id, form_url, extra_context)
 

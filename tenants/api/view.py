@@ -19,8 +19,8 @@ from django.http.request import UnreadablePostError
 from rest_framework.views import APIView
 
 from config import jsontext
-from config.errors import MethodNotAllowed, NotFound, Problem, as_problem
-from tenants import idempotency
+from config.errors import MethodNotAllowed, NotFound, Problem, as_problem, translate
+from tenants import idempotency, refusals
 from tenants.api.answers import replayed, response
 from tenants.api.auth import SignedIn, signed_in
 from tenants.api.http import read_if_match
@@ -91,7 +91,7 @@ class TenantView(APIView):
     def dispatch(self, request: HttpRequest, *_args: Any, **kwargs: Any) -> HttpResponse:
         try:
             with signed_in(request, self.beside(**kwargs)) as signed:
-                made = response(self._serve(request, signed, kwargs))
+                made = response(self._served(request, signed, kwargs))
         except FORESEEN as refusal:
             made = as_problem(refusal)
         made.headers.setdefault("Cache-Control", "no-store")
@@ -113,6 +113,13 @@ class TenantView(APIView):
         What it does, and the answer under the key, must be one transaction.
         """
         return None
+
+    def _served(self, request: HttpRequest, signed: SignedIn, kwargs: Mapping[str, Any]) -> Answer:
+        try:
+            return self._serve(request, signed, kwargs)
+        except FORESEEN as refusal:
+            refusals.tell(signed.principal, request, translate(refusal))
+            raise
 
     def _serve(self, request: HttpRequest, signed: SignedIn, kwargs: Mapping[str, Any]) -> Answer:
         operation = self.operations.get(request.method or "")

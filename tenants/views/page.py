@@ -16,6 +16,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import View
 
 from config.errors import MethodNotAllowed, NotFound, Problem
+from tenants import refusals
 from tenants.models import User
 from tenants.views.visits import NoTenantChosen, NotSignedIn, Visit, person_of, visiting
 
@@ -90,9 +91,13 @@ class PageView(View):
                     return handler(visit, **kwargs)
             return handler(visit, **kwargs)
         except (ObjectDoesNotExist, Http404):
-            return self.refused(visit, NotFound(), **kwargs)
+            return self._refused(visit, NotFound(), kwargs)
         except Problem as problem:
-            return self.refused(visit, problem, **kwargs)
+            return self._refused(visit, problem, kwargs)
+
+    def _refused(self, visit: Visit, problem: Problem, kwargs: Mapping[str, Any]) -> HttpResponse:
+        refusals.tell(visit.principal, visit.request, problem)
+        return self.refused(visit, problem, **kwargs)
 
     def _handler(self, method: str) -> Callable[..., HttpResponseBase]:
         name = "get" if method == "HEAD" else method.lower()

@@ -76,7 +76,17 @@ def tool(name: str, port: int, **more: Any) -> Body:
 BY_AGENT = {"kind": "agent", "lease": 60}
 
 
-def document(slug: str, port: int, tools: list[Body], rules: list[Body], **policy: Any) -> Body:
+def document(
+    slug: str,
+    port: int,
+    tools: list[Body],
+    rules: list[Body],
+    *,
+    groups: Mapping[str, list[str]],
+    may_decide: Mapping[str, list[str]],
+    **policy: Any,
+) -> Body:
+    """What a tenant's file says; approvers may decide everything, but for whom it is said here."""
     suffix = "" if slug == "acme" else f"-{slug}"
     people = {
         "adm": "admin",
@@ -95,10 +105,11 @@ def document(slug: str, port: int, tools: list[Body], rules: list[Body], **polic
                 "username": f"{name}{suffix}",
                 "email": f"{name}@{slug}.test",
                 "role": role,
-                "may_decide": ["*"] if name.startswith("appr") else [],
+                "may_decide": may_decide.get(name, ["*"] if name.startswith("appr") else []),
             }
             for name, role in people.items()
         ],
+        "groups": {name: [f"{who}{suffix}" for who in inside] for name, inside in groups.items()},
         "agents": [{"name": "ops", "owner": f"adm{suffix}"}, {"name": "other"}],
         "tools": tools,
         "policy": {"allowed_hosts": [f"127.0.0.1:{port}"], "rules": rules, **policy},
@@ -131,14 +142,27 @@ class World:
     def tool(self, name: str, **more: Any) -> Body:
         return tool(name, self.port, **more)
 
-    def given(self, *tools: Body, rules: list[Body] | None = None, **policy: Any) -> World:
+    def given(
+        self,
+        *tools: Body,
+        rules: list[Body] | None = None,
+        groups: Mapping[str, list[str]] | None = None,
+        may_decide: Mapping[str, list[str]] | None = None,
+        **policy: Any,
+    ) -> World:
         """Make the tenants what the case says; again, and they are changed."""
+        beside = {"groups": groups or {}, "may_decide": may_decide or {}}
+        return self.apply(
+            *(
+                document(slug, self.port, list(tools), rules or [], **beside, **policy)
+                for slug in ("acme", "globex")
+            )
+        )
+
+    def apply(self, *tenants: Body) -> World:
+        """Apply these tenants' files; what is refused of them is a CommandError."""
         file, out = self.folder / "tenants.yaml", self.folder / "out.json"
-        made = [
-            document(slug, self.port, list(tools), rules or [], **policy)
-            for slug in ("acme", "globex")
-        ]
-        file.write_text("\n---\n".join(map(json.dumps, made)))
+        file.write_text("\n---\n".join(map(json.dumps, tenants)))
         out.unlink(missing_ok=True)
         call_command("apply", file, credentials_out=out, stdout=io.StringIO())
         if out.exists():

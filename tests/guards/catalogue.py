@@ -27,6 +27,7 @@ VERDICTS = f"{ENGINE}/test_verdicts.py"
 LIMITS = "tests/approvals/test_limits.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 BULK = "tests/approvals/test_bulk.py"
+ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
 HISTORIES = "tests/property/test_histories_1.py::test_what_must_always_hold_holds_after_every_step_of_any_history"
@@ -712,6 +713,13 @@ GUARDS: tuple[Guard, ...] = (
     ),
     # 8. Agents decide nothing.
     Guard(
+        "refusals by right are told",
+        "8: whoever tries what is not theirs leaves a line",
+        patch("tenants.refusals.tell", nothing),
+        ("tests/cases/test_audit_trail.py::test_who_was_refused_leaves_a_line",),
+        red="ValueError",  # no line where one is looked for
+    ),
+    Guard(
         "people only",
         "8: an agent decides no gate",
         both(
@@ -751,6 +759,44 @@ GUARDS: tuple[Guard, ...] = (
             lambda _: _resume,
         ),
         (f"{ENGINE}/test_expiry.py::test_a_gate_that_nobody_decides_rejects_its_step",),
+    ),
+    Guard(
+        "a gate that escalates asks others",
+        "9: an escalation lets nothing go on that nobody decided",
+        patch("approvals.authorizer._escalate", lambda _: _go_on_instead),
+        (
+            f"{ESCALATION}::test_where_nobody_answers_the_next_group_is_asked_for_as_long_again",
+            f"{ESCALATION}::test_after_them_it_is_rejected",
+        ),
+    ),
+    Guard(
+        "who is asked next decides",
+        "1: who was asked first has no say once others are asked",
+        patch("approvals.routing.approvers", lambda _: lambda *_: []),
+        (f"{ESCALATION}::test_only_the_group_that_is_asked_now_decides",),
+    ),
+    Guard(
+        "what cools down is not started",
+        "1: an approval that cools down takes no effect before its end",
+        rewrite("interrupts_find_startable", ("OR c.due_at > p_now", "")),
+        (f"{ESCALATION}::test_an_approval_cools_down_before_it_takes_effect",),
+    ),
+    Guard(
+        "what cools down is approved the long way",
+        "1: an approval that cools down takes no effect before its end, however it was approved",
+        rewrite("approvals_approve", ("OR g.routing ? 'cool_down'", "")),
+        (
+            f"{ESCALATION}::test_an_approval_cools_down_before_it_takes_effect",
+            f"{ESCALATION}::test_with_a_key_it_cools_down_alike",
+        ),
+    ),
+    Guard(
+        "a scorer without an answer counts as 1",
+        "a condition or score that errs never allows",
+        patch("approvals.policy.scoring.HIGHEST", lambda _: 0.0),
+        (
+            "tests/approvals/test_policy_scorers.py::test_what_is_no_score_counts_as_the_highest_and_says_so",
+        ),
     ),
     Guard(
         "a GET changes nothing",
@@ -959,6 +1005,10 @@ def _any_receipt(attempt: Any) -> Any:
     from interrupts.models import Receipt
 
     return Receipt.objects.filter(attempt=attempt.pk).first()
+
+
+def _go_on_instead(work: Any, _: Any, interrupt: Any) -> None:
+    _resume(work, interrupt)
 
 
 def _resume(work: Any, interrupt: Any) -> None:
