@@ -17,7 +17,7 @@ from approvals.models import View
 from approvals.services import substitutions
 from approvals.services.policies import save_draft
 from delegation.models import DecisionEvent, Delegation, DelegationUse, SpotCheck
-from interrupts.models import Step
+from interrupts.models import AgentDay, Step
 from interrupts.services import freezes
 from tenants import scope
 from tenants.clock import database_now
@@ -113,6 +113,7 @@ def lived(house: House) -> Iterator[House]:
         ends_at=database_now() + timedelta(days=1),
     )
     View.objects.create(gate=gate, user=bob, digest=gate.digest, snapshot={}, at=database_now())
+    AgentDay.objects.create(agent_id=house.agent.id, day=database_now().date())
     freezes.freeze(house.people["olga"], scope="tenant")
     make_delegation(house, Step.objects.get(gate=gate.pk))
     token = scope._tenant_id.set(None)

@@ -1,6 +1,7 @@
 """The page of examples, as it stands: each can be published, and says of calls what the page says."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from approvals.policy import Subject, compile_policy, validate_policy
+from approvals.policy.milestones import Point
 from config.supervisor.paths import PROJECT
 
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -19,7 +21,10 @@ def policies(page: Path) -> list[Any]:
 
 EXAMPLES = policies(PROJECT / "docs" / "how-to" / "policy-examples.md")
 GROUPS = {"finance": ["f1", "f2"], "leads": ["l1", "l2"]}
-NUMBER, EVERY = 7, range(7)
+DAY, NIGHT = {"hour": 12}, {"hour": 23}
+TRUSTED, REFUSED = {"performed": 20, "refused": 1}, {"performed": 1, "refused": 3}
+FIRST = Point("first-payment", "before the first payments.*")
+NUMBER = 9
 
 
 def call(tool: str, effect: str = "irreversible", **more: Any) -> Subject:
@@ -37,6 +42,10 @@ def mail(to: str) -> Subject:
     return call("mail.send", "reversible", to=to)
 
 
+def refund(time: Any, history: Any, *reached: Point) -> Subject:
+    return replace(euros("1"), known={"time": time, "history": history}, reached=reached)
+
+
 def test_there_are_as_many_as_are_tried_here() -> None:
     assert len(EXAMPLES) == NUMBER
 
@@ -46,7 +55,7 @@ def test_the_policy_of_the_reference_can_be_published() -> None:
     assert validate_policy(document, GROUPS) == []
 
 
-@pytest.mark.parametrize("number", EVERY)
+@pytest.mark.parametrize("number", range(NUMBER))
 def test_an_example_can_be_published(number: int) -> None:
     assert validate_policy(EXAMPLES[number], GROUPS) == []
 
@@ -89,6 +98,11 @@ def test_an_example_can_be_published(number: int) -> None:
         ),
         (7, call("deploy.web"), "approve", "very-risky", 2),
         (7, call("db.drop_table"), "deny", "no-drops", 1),
+        (8, call("payments.payout"), "approve", "payouts", 3),
+        (9, refund(DAY, TRUSTED), "allow", "everyday", 1),
+        (9, refund(NIGHT, TRUSTED), "approve", "at-night", 1),
+        (9, refund(DAY, REFUSED), "approve", "risky", 1),
+        (9, refund(DAY, TRUSTED, FIRST), "approve", "points", 1),
     ],
 )
 def test_an_example_says_what_the_page_says(

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from approvals.policy import DEFAULT, NOBODY, Subject, Verdict, compile_policy, validate_policy
@@ -273,10 +273,12 @@ CASES = {
 def test_random_policies_and_calls_are_examples_of_every_case() -> None:
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=500, derandomize=True, database=None)
-    @given(RULES, SUBJECT)
     def look(rules: list[Any], subject: Subject) -> None:
         seen.update(cases(rules, subject))
 
-    look()
+    # Which examples a seed gives depends on what else was imported: the rarest cases are one in 500.
+    for number in range(8):
+        if not set(seen) >= CASES:
+            few = settings(max_examples=500, database=None)(given(RULES, SUBJECT)(look))
+            seed(number)(few)()
     assert set(seen) >= CASES

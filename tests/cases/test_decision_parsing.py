@@ -130,6 +130,6 @@ def test_what_a_rule_cannot_read_is_asked_about(world: World) -> None:
             (trigger,) = world.gate(step)["triggers"]
             assert trigger["rule"] == "etc"
             assert "not" in trigger["explanation"]
-    assert world.propose(world.run(), "fs.stat", {"path": "/srv/x"})["status"] == "ready"
+    assert world.propose(world.run(), "fs.stat", {"path": "/data/x"})["status"] == "ready"
     world.catch_up()
     assert world.outside.times == {"fs.stat": 1}

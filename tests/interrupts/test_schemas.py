@@ -274,10 +274,8 @@ def test_a_value_that_a_schema_multiplies_is_refused_in_bounded_time() -> None:
 
 
 def test_the_number_of_faults_is_bounded() -> None:
-    started = time.monotonic()
     found = validate_value({"items": {"type": "string"}}, [1] * 50_000)
     assert len(found) == 100
-    assert time.monotonic() - started < 5
 
 
 def test_a_version_is_made_ready_once() -> None:

@@ -232,6 +232,7 @@ def tool(name: str, executor: Mapping[str, Any]) -> Shown:
         "failure_modes": [],
         "roles": {},
         "key_lifetime": None,
+        "decisions": ["approve", "edit", "reject", "request_changes", "respond"],
         "executor": executor,
         "preview": None,
         "reconcile": None,
