@@ -313,8 +313,9 @@ def _revise(answer: _Answer) -> None:
         raise InvalidBody.at("/resolution", "open a stop to revise the run")
     guidance, withdraw = _revision(answer.value)
     work = answer.work
-    if answer.interrupt.step is not None and answer.interrupt.step not in withdraw:
-        withdraw.append(answer.interrupt.step)  # what it misses it is to be told, and propose anew
+    missing = answer.interrupt.step if answer.interrupt.reason == Reason.CONTEXT_MISSING else None
+    if missing is not None and missing not in withdraw:
+        withdraw.append(missing)  # what it misses it is to be told, and propose anew
     found = {step.pk: step for step in Step.objects.filter(run=work.run, pk__in=withdraw)}
     for index, pk in enumerate(withdraw):
         step = found.get(pk)
