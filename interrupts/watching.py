@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -33,6 +32,7 @@ from interrupts.models import (
 )
 from interrupts.templates import mask
 from interrupts.transitions import compensation, finding
+from interrupts.transitions.wording import plain
 from tenants.models import Agent, JournalEntry, User
 from tenants.scope import current_tenant_id
 
@@ -251,15 +251,10 @@ class Watched:
         run = self.run
         return {
             "steps": str(run.usage_steps),
-            "cost": _plainly(run.usage_cost),
-            "seconds": _plainly(run.usage_seconds),
+            "cost": plain(run.usage_cost),
+            "seconds": plain(run.usage_seconds),
             "tokens": str(run.usage_tokens),
         }
-
-
-def _plainly(number: Decimal) -> str:
-    text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def watched(run_id: UUID) -> Watched:
@@ -357,7 +352,9 @@ def _held(run: Run) -> list[Held]:
     for one in found:
         step = steps.get(one.step) if one.step else None
         body = bodies.get(bytes(step.arguments)) if step else None
-        receipt = receipts.get(one.evidence.get("receipt", ""))
+        # Of the others, agents wrote the evidence: it may name anything, of any shape.
+        is_judged = one.reason == Reason.VERIFIER_REJECTED
+        receipt = receipts.get(one.evidence["receipt"]) if is_judged else None
         result = bodies.get(bytes(receipt.result)) if receipt and receipt.result else None
         held.append(
             Held(

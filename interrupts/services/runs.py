@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,13 +15,11 @@ from interrupts import imprints, locks
 from interrupts.authorizer import authorizer
 from interrupts.errors import MayNot, NotYourRun, RunSuspended, StepsOutstanding
 from interrupts.models import (
-    OPEN_STEPS,
     Guidance,
     Reason,
     Resolution,
     Run,
     RunStatus,
-    Step,
 )
 from interrupts.services import agentstate
 from interrupts.services.acting import OPERATORS, as_agent, as_person, not_ended, role_now
@@ -230,9 +229,7 @@ def complete_run(
     too), CompletionDenied.
     """
     with as_agent(principal, run_id, session=session, if_match=if_match) as work:
-        _may_end(work)
-        if Run.objects.filter(parent=work.run, ended_at=None).exists():
-            raise StepsOutstanding("A run that it started has not ended.")
+        _may_end(work, runs.outstanding)
         completion.complete(work, output)
     return work.run
 
@@ -247,21 +244,19 @@ def fail_run(
 ) -> Run:
     """End the run as failed, and cancel its children. Raises as ``complete_run``."""
     with as_agent(principal, run_id, session=session, if_match=if_match) as work:
-        _may_end(work)
+        _may_end(work, runs.unsettled)
         runs.cancel_children(work, note="its parent failed")
         work.run.error = error
         runs.end(work, RunStatus.FAILED)
     return work.run
 
 
-def _may_end(work: Work) -> None:
+def _may_end(work: Work, kept_by: Callable[[Run], str | None]) -> None:
     not_ended(work.run)
     if work.run.status == RunStatus.SUSPENDED:
         raise RunSuspended
-    if Step.objects.filter(run=work.run, status__in=sorted(OPEN_STEPS)).exists():
-        raise StepsOutstanding
-    if work.run.verdicts_holding:
-        raise StepsOutstanding("What was done is being judged.")
+    if why := kept_by(work.run):
+        raise StepsOutstanding(why)
 
 
 def cancel_run(

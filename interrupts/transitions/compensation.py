@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.db.models import Q
+
 from interrupts import catalogue
 from interrupts.models import (
     Attempt,
@@ -63,11 +65,9 @@ def want_all(work: Work) -> None:
 
 def pending(work: Work) -> bool:
     """Say whether a compensation is wanted or begun and not done."""
-    rows = Step.objects.filter(run=work.run)
-    return bool(
-        rows.filter(status=StepStatus.COMPENSATING).exists()
-        or rows.filter(status=StepStatus.SUCCEEDED, undo_wanted=True).exists()
-    )
+    begun, wanted = Q(status=StepStatus.COMPENSATING), Q(undo_wanted=True)
+    rows = Step.objects.filter(begun | wanted & Q(status=StepStatus.SUCCEEDED), run=work.run)
+    return bool(rows.exists())
 
 
 def next_one(work: Work) -> Step | None:

@@ -100,7 +100,12 @@ def _open(work: Work, hold: Hold, checkpoint: UUID) -> Interrupt:
         question=hold.question,
         schema=hold.schema,
         who=list(hold.who),
-        allowed=wording.consequences(hold.reason, hold.allowed, gated=hold.gate is not None),
+        allowed=wording.consequences(
+            hold.reason,
+            hold.allowed,
+            gated=hold.gate is not None,
+            of_step=hold.step is not None,
+        ),
         expires_at=hold.expires_at,
         on_expiry=hold.on_expiry,
         opened_by=work.actor.as_json,

@@ -27,6 +27,7 @@ from interrupts.transitions import (
     wording,
 )
 from interrupts.transitions.moves import move_run
+from interrupts.transitions.wording import plain
 from interrupts.work import Work, descendants
 from tenants.journal import SYSTEM
 
@@ -38,15 +39,23 @@ def end(work: Work, status: RunStatus) -> None:
     """End the run for good; what it leaves is in its last checkpoint."""
     move_run(work.run, status)
     work.run.ended_at = work.now
-    work.run.due_at = work.now if work.run.verdicts_awaited else None
+    is_awaited = work.run.verdicts_awaited or compensation.pending(work)
+    work.run.due_at = work.now if is_awaited else None
     work.note(f"run.{status}", imprint=work.imprint(work.run, imprints.ENDING))
     checkpoints.take(work)
 
 
-def outstanding(run: Run) -> str | None:
-    """Say what keeps the run from completing: a step that is open, or a run that it started."""
+def unsettled(run: Run) -> str | None:
+    """Say what of the run itself keeps it from ending: an open step, or a verdict that holds it."""
     if Step.objects.filter(run=run, status__in=sorted(OPEN_STEPS)).exists():
         return "A step is not settled."
+    return "What was done is being judged." if run.verdicts_holding else None
+
+
+def outstanding(run: Run) -> str | None:
+    """Say what keeps the run from completing: what is not settled, or a run that it started."""
+    if why := unsettled(run):
+        return why
     if Run.objects.filter(parent=run, ended_at=None).exists():
         return "A run that it started has not ended."
     return None
@@ -196,8 +205,8 @@ def budget_hold(
             "budget": "run",
             "exceeded": exceeded,
             "used": _plain(usage(run)),
-            "reserved": f"{run.reserved_cost:f}",
-            "needed": f"{needed:f}",
+            "reserved": plain(run.reserved_cost),
+            "needed": plain(needed),
             "whole_at": None,
         },
     )
@@ -222,15 +231,15 @@ def _day_hold(work: Work, exceeded: dict[str, str], needed: Decimal) -> holds.Ho
             "exceeded": exceeded,
             "limits": {name: str(one) for name, one in reservations.limits_of_day(work).items()},
             "used": _plain(used),
-            "reserved": f"{row.reserved_cost:f}",
-            "needed": f"{needed:f}",
+            "reserved": plain(row.reserved_cost),
+            "needed": plain(needed),
             "whole_at": whole_at.isoformat(),
         },
     )
 
 
 def _plain(used: dict[str, Decimal]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in used.items()}
+    return {name: plain(amount) for name, amount in used.items()}
 
 
 _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}

@@ -1,6 +1,7 @@
 """What people are asked, and what each answer does, in plain words."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 from interrupts.models import Reason, Resolution
 
@@ -53,14 +54,30 @@ _COMPLETION = {
         "The run goes on and is not completed: the agent is told what to do differently."
     ),
 }
+# Of a step whose tool needs to know something, which the step's agent did not say.
+_KNOWING = {
+    Resolution.RESUME: (
+        "It counts as known from now on. The step is judged anew, which may ask people."
+    ),
+    Resolution.REVISE: (
+        "The step is withdrawn with those you name, the agent is told what to do differently,"
+        " and the run goes on."
+    ),
+}
 
 
 def consequences(
-    reason: Reason, allowed: Iterable[Resolution], *, gated: bool = False
+    reason: Reason,
+    allowed: Iterable[Resolution],
+    *,
+    gated: bool = False,
+    of_step: bool = False,
 ) -> list[dict[str, str]]:
     special = {one: text for (of, one), text in _SPECIAL.items() if of == reason}
     if reason == Reason.MILESTONE and not gated:
         special = _COMPLETION
+    elif reason == Reason.CONTEXT_MISSING and of_step:
+        special = _KNOWING
     return [
         {
             "resolution": resolution.value,
@@ -68,3 +85,9 @@ def consequences(
         }
         for resolution in allowed
     ]
+
+
+def plain(number: Decimal) -> str:
+    """Write a decimal number plainly: no exponent, no zeros at the end of its fraction."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -562,6 +562,7 @@ _TELL: Final[Mapping[str, Callable[[Said], Words]]] = {
     "step.retried": _retried,
     "step.held": _held,
     "step.context": _context,
+    "step.judged": _plain("eye", "was judged by what was known then", "todo"),
     "budget.reserved": _reserved,
     "day.extended": _day_extended,
     "step.renewed": _plain("pen", "is a call of its tool\u2019s newer version now", "safe"),

@@ -5,7 +5,7 @@ import pytest
 from interrupts.effects import NotPerformed, Refused
 from interrupts.errors import MayNot
 from interrupts.models import Attempt, Receipt, Step
-from interrupts.services import compensating
+from interrupts.services import compensating, runs
 from interrupts.services.compensating import NotCompensable
 from tests.interrupts.history import assert_history_holds
 from tests.interrupts.house import fresh, kinds, open_of, refused
@@ -210,3 +210,16 @@ def test_children_are_cancelled_with_the_same_compensation(house, told, undone):
         "cancelled",
         "cancelled",
     )
+
+
+@pytest.mark.parametrize("end", [runs.complete_run, runs.fail_run])
+def test_what_is_to_be_undone_is_undone_although_its_run_ends_before(house, told, undone, end):
+    run, (step,) = done(house, 1)
+    compensating.compensate_step(house.people["olga"], step.pk)
+    said = {"output": 1} if end is runs.complete_run else {"error": "no"}
+    assert end(house.agent, run.pk, **said).due_at is not None
+    undo_all(house, run, told)
+    assert ([n for n, _ in undone], fresh(step).status) == ([1], "compensated")
+    house.look(run)
+    assert fresh(run).due_at is None
+    assert_history_holds(run)

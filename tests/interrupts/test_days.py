@@ -99,6 +99,22 @@ def test_a_report_beyond_the_day_suspends_the_run_that_reports_at_once(
     assert fresh(one).status == "running"
 
 
+def test_amounts_are_told_as_plain_decimals(house):
+    house.tool("t", cost="2.00")
+    house.policy.daily = {"cost": "3.00"}
+    house.policy.budget = {"cost": "1.50"}
+    run = house.run()
+    (step,) = house.propose(run, ("t", {"n": 1}))
+    assert fresh(step).held_by == "budget"
+    held = open_of(run).evidence
+    assert (held["budget"], held["used"]["cost"], held["needed"]) == ("run", "0", "2")
+    house.policy.budget = {}
+    dear = house.run()
+    runs.report_usage(house.agent, dear.pk, cost=Decimal("20.00"))
+    held = open_of(dear).evidence
+    assert (held["budget"], held["used"]["cost"], held["reserved"]) == ("day", "20", "0")
+
+
 def test_a_person_extends_the_day_for_all_runs_and_only_that_day(house, tomorrow):
     house.tool("t")
     house.policy.daily = {"steps": 1}
@@ -157,7 +173,7 @@ def test_a_cost_stays_reserved_while_its_outcome_is_unknown_and_is_settled_into_
     (second,) = house.propose(other, ("t", {"n": 2}))
     held = open_of(other)
     assert (fresh(second).held_by, fresh(other).reserved_cost) == ("budget", 0)
-    assert (held.evidence["reserved"], held.evidence["needed"]) == ("0.6000000000", "0.60")
+    assert (held.evidence["reserved"], held.evidence["needed"]) == ("0.6", "0.6")
     whole(run)
     tomorrow()
     house.recover(step, "performed")
@@ -195,7 +211,7 @@ def test_steps_side_by_side_do_not_use_more_than_there_is_together(house):
     house.tool("dear", kind="agent", cost="0.40")
     made = house.propose(run, *[("dear", {"n": n}) for n in range(3)], parallel=True)
     assert [fresh(step).held_by for step in made] == [None, None, "budget"]
-    assert open_of(run).evidence["needed"] == "0.40"
+    assert open_of(run).evidence["needed"] == "0.4"
 
 
 def test_what_an_agent_says_that_it_costs_reserves_more_and_never_less(house):

@@ -84,6 +84,21 @@ def test_a_step_that_does_not_know_what_it_needs_waits_and_says_what(house):
     whole(run)
 
 
+def test_each_answer_says_what_becomes_of_the_step_that_misses_it(house):
+    house.tool("t", context=NEEDS)
+    run, asking = house.run(), house.run()
+    propose(house, run)
+    asked = house.interrupt(house.agent, asking, "context_missing")
+    of_step, of_run = (
+        {one["resolution"]: one["consequence"] for one in held.allowed}
+        for held in (open_of(run), asked)
+    )
+    assert "The step is judged anew, which may ask people." in of_step["resume"]
+    assert of_step["revise"].startswith("The step is withdrawn with those you name")
+    assert of_run["resume"] == "The agent gets the value and the run goes on."
+    assert of_run["revise"].startswith("The steps you name are withdrawn")
+
+
 def test_what_a_person_says_of_it_makes_it_known_and_policy_judges_it_then(house):
     house.tool("t", context=NEEDS)
     house.policy.verdicts["t"] = "approve"

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from config.errors import InvalidBody
 from interrupts import selectors, verification
+from interrupts.authorizer import Judgement
 from interrupts.effects import Outcome, Refused, Ruling, Says
 from interrupts.effects.base import Observed
 from interrupts.errors import MayNot, NotAuthorized, StepsOutstanding
@@ -349,6 +350,33 @@ def test_what_an_agent_runs_itself_is_judged_and_held_too(house, judge, hints):
     judging.judge(first.pk, "w")
     assert judge.saw[0][1]["source"] == "agent"
     house.claim(second)
+    holds(run)
+
+
+def test_a_completion_that_is_agreed_to_waits_for_what_is_judged_and_undone(
+    house, judge, hints, authority
+):
+    trigger = {"rule": "results", "trigger": "milestone", "explanation": "It reaches the end."}
+    detail = {"points": [["end", "before completion"]], "triggers": [trigger]}
+    authority.completion = Judgement("approve", "results", 1, detail=detail)
+    house.undoes["t"] = lambda *_: None
+    house.tool("t", effect="reversible", compensate={}, verifier={**DECLARED, "before_next": False})
+    run, (step,) = done(house, ("t", {"n": 1}))
+    runs.complete_run(house.agent, run.pk, output=1)
+    judge.says = [REJECTED]
+    judging.judge(step.pk, "w")
+    house.respond(open_of(step), "compensate")
+    house.respond(open_of(run, "milestone"), "resume")
+    run = fresh(run)
+    assert (run.status, run.verdicts_holding, run.output) == ("running", 1, None)
+    with refused(StepsOutstanding) as raised:
+        runs.complete_run(house.agent, run.pk, output=1)
+    assert raised.value.detail == "What was done is being judged."
+    house.look(run)
+    assert ("undo", step.pk) in hints
+    compensating.compensate(step.pk, "w")
+    assert fresh(step).status == "compensated"
+    assert runs.complete_run(house.agent, run.pk, output=1).status == "completed"
     holds(run)
 
 

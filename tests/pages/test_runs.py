@@ -151,6 +151,16 @@ def test_what_the_agent_wrote_stands_in_its_box_and_hides_nothing(house):
     assert "RLO" in box[: box.index("</section>")]
 
 
+@pytest.mark.parametrize("odd", [["x"], {"x": []}, None, 1, "x"])
+def test_whatever_shape_the_agents_evidence_has_the_run_is_shown(house, odd):
+    names = ("receipt", "output", "budget", "exceeded", "used", "limits", "triggers", "words")
+    run = house.run()
+    for reason in ("agent_requested", "input_required", "context_missing"):
+        house.interrupt(house.agent, run, reason, evidence=dict.fromkeys(names, odd))
+    page = Browser(house, "olga").get(f"/runs/{run.pk}")
+    assert offered(page).count("resume") == 3
+
+
 def test_a_page_is_not_kept_and_runs_no_foreign_script(house):
     response = Browser(house, "vera").client.get(f"/runs/{house.run().pk}")
     assert response.headers["Cache-Control"] == "no-store"
