@@ -339,6 +339,8 @@ def tool(row: Tool, principal: Principal) -> Shown:
         "roles": version.roles,
         "key_lifetime": version.key_lifetime,
         "decisions": version.allowed_decisions,
+        "cost": version.cost or None,
+        "context": version.context,
         **_calls(version, principal),
         "retired_at": instant(row.retired_at),
     }

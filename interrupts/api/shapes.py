@@ -309,6 +309,8 @@ TOOL: Final = component(
         roles=FREE,
         key_lifetime=nullable(INTEGER),
         decisions=listed(one_of(*Choice)),
+        cost=nullable({**AMOUNT, "description": "What one call is expected to cost."}),
+        context=listed(shown(name=TEXT, longest_age=INTEGER)),
         executor=_CALLED,
         preview=_CALLED,
         reconcile=_CALLED,

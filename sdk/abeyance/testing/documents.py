@@ -233,6 +233,8 @@ def tool(name: str, executor: Mapping[str, Any]) -> Shown:
         "roles": {},
         "key_lifetime": None,
         "decisions": ["approve", "edit", "reject", "request_changes", "respond"],
+        "cost": None,
+        "context": [],
         "executor": executor,
         "preview": None,
         "reconcile": None,

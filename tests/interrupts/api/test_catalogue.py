@@ -29,6 +29,16 @@ def test_tools_say_how_they_are_proposed(api: Api) -> None:
     assert api("agent", "GET", "tools/no.such").status == 404
 
 
+def test_a_tool_says_what_a_call_costs_and_what_it_needs_to_know(api: Api) -> None:
+    needs = [{"name": "balance", "longest_age": 60}]
+    make_tool(api.world, "dear.pay", {**TOOLS["crm.get"], "cost": "0.60", "context": needs})
+    for who in ("agent", "vera"):
+        told = api.get(who, "tools/dear.pay")
+        assert (told["cost"], told["context"]) == ("0.60", needs)
+    plain = api.get("agent", "tools/crm.get")
+    assert (plain["cost"], plain["context"]) == (None, [])
+
+
 def test_agents_are_not_told_where_a_tool_is_called(api: Api) -> None:
     assert api.get("vera", "tools/crm.get")["executor"]["url"] == "https://acme.test/crm.get"
     assert api.get("agent", "tools/crm.get")["executor"] == {"kind": "http", "timeout": 10}
