@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="run",
             name="reserved_cost",
-            field=models.DecimalField(decimal_places=10, default=0, max_digits=30),
+            field=models.DecimalField(decimal_places=10, db_default=0, default=0, max_digits=30),
         ),
         migrations.AddField(
             model_name="step",
@@ -44,12 +44,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="toolversion",
             name="context",
-            field=models.JSONField(default=list),
+            field=models.JSONField(db_default=[], default=list),
         ),
         migrations.AddField(
             model_name="toolversion",
             name="cost",
-            field=models.CharField(blank=True, max_length=26),
+            field=models.CharField(blank=True, db_default="", default="", max_length=26),
         ),
         migrations.CreateModel(
             name="AgentDay",

@@ -77,7 +77,7 @@ class Run(TenantOwned):
     usage_seconds = models.DecimalField(max_digits=20, decimal_places=3, default=0)
     usage_tokens = models.BigIntegerField(default=0)
     # What its steps are let in with and have not settled; it counts as used until they have.
-    reserved_cost = models.DecimalField(max_digits=30, decimal_places=10, default=0)
+    reserved_cost = models.DecimalField(max_digits=30, decimal_places=10, default=0, db_default=0)
 
     output = models.JSONField(null=True)
     error = models.JSONField(null=True)

@@ -49,9 +49,13 @@ class ToolVersion(TenantOwned):
     roles = models.JSONField(default=dict)
     key_lifetime = models.PositiveIntegerField(null=True)  # seconds; null: not declared
     on_failure = models.CharField(max_length=10, default="tell")  # tell | interrupt
-    decisions = models.JSONField(default=list)  # what people may choose of a call; none named: all
-    cost = models.CharField(max_length=26, blank=True)  # of one call, as declared: a decimal
-    context = models.JSONField(default=list)  # {name, longest_age}: what a call needs to know
+    # The next three by the database too: hosts of an older release may still declare versions.
+    # What people may choose of a call; none named: all.
+    decisions = models.JSONField(default=list, db_default=[])
+    # Of one call, as declared: a decimal.
+    cost = models.CharField(max_length=26, blank=True, default="", db_default="")
+    # {name, longest_age}: what a call needs to know.
+    context = models.JSONField(default=list, db_default=[])
     executor = models.JSONField()
     executor_kind = models.CharField(max_length=6, choices=Executor.choices)
     timeout_seconds = models.FloatField()  # of a call; for an agent, its lease

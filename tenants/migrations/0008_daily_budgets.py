@@ -6,5 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [("tenants", "0007_secrets")]
     operations = [
-        migrations.AddField("agent", "daily_budget", models.JSONField(blank=True, default=dict)),
+        migrations.AddField(
+            "agent", "daily_budget", models.JSONField(blank=True, db_default={}, default=dict)
+        ),
     ]

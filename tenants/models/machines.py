@@ -16,7 +16,7 @@ class Agent(TenantOwned):
     )
     active = models.BooleanField(default=True)
     # What its runs may use in a day, in the place of what the policy says for every agent.
-    daily_budget = models.JSONField(default=dict, blank=True)
+    daily_budget = models.JSONField(default=dict, db_default={}, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

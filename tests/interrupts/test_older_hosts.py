@@ -1,0 +1,39 @@
+"""Hosts of an older release go on writing rows beside a newer one, and know none of its columns."""
+
+import pytest
+from django.db import connection, transaction
+
+from interrupts.models import Run, ToolVersion
+from tenants.ids import uuid7
+from tenants.models import Agent
+
+NEW = {
+    Run: {"verdicts_awaited": 0, "verdicts_holding": 0, "reserved_cost": 0},
+    ToolVersion: {"decisions": [], "cost": "", "context": [], "verifier": None},
+    Agent: {"daily_budget": {}},
+}
+
+
+def as_older(row, new, **own):
+    """Write a copy of the row, with values of its own, that names none of the new columns."""
+    columns = [one.column for one in row._meta.concrete_fields if one.name not in new]
+    names = ", ".join(f'"{one}"' for one in columns)
+    values = ", ".join("%s" if one in own else f'"{one}"' for one in columns)
+    given = [own[one] for one in columns if one in own]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {row._meta.db_table} ({names})"
+            f" SELECT {values} FROM {row._meta.db_table} WHERE id = %s",
+            [*given, row.pk],
+        )
+
+
+@pytest.mark.parametrize("model", NEW)
+def test_what_an_older_host_writes_has_what_its_newer_columns_mean_by_nothing(house, model):
+    version = house.tool("t", decisions=["approve"], cost="1.00", context=[{"name": "x"}])
+    rows = {Run: house.run(), ToolVersion: version, Agent: Agent.objects.get(pk=house.agent.id)}
+    own = {Run: {}, ToolVersion: {"number": 2}, Agent: {"name": "another"}}
+    pk = uuid7()
+    as_older(rows[model], NEW[model], id=pk, **own[model])
+    written = model.objects.get(pk=pk)
+    assert {name: getattr(written, name) for name in NEW[model]} == NEW[model]
