@@ -92,16 +92,24 @@ def _named(glob: str, tools: Mapping[UUID, str]) -> Iterable[UUID]:
 def _widened(before: Grants, after: Grants) -> set[UUID]:
     """Return who may decide something after that they might not have before.
 
-    A limit of a tool holds beside what is given for every tool, so that taking both away widens.
+    A limit of a tool holds beside what is given for every tool, and one given for every tool beside
+    what is given for a tool: taking it away widens what is left of the other.
     """
     given = {user for user, granted in after.keys() - before.keys()}
     loosened = {
         user
         for (user, granted), limits in before.items()
-        if limits - after.get((user, granted), frozenset())
-        and ((user, granted) in after or (user, current_tenant_id()) in after)
+        if limits - after.get((user, granted), frozenset()) and _is_left(user, granted, after)
     }
     return given | loosened
+
+
+def _is_left(user: UUID, granted: UUID, after: Grants) -> bool:
+    """Return whether the person still may decide something of what was granted."""
+    tenant = current_tenant_id()
+    if granted == tenant:
+        return any(one == user for one, _ in after)
+    return (user, granted) in after or (user, tenant) in after
 
 
 def _narrowed(before: Grants, after: Grants) -> set[UUID]:

@@ -232,6 +232,22 @@ def test_nobody_takes_a_limit_off_themselves(limited):
         assert set_grants(Actor("user", str(bob.id)), {"bob": narrower})
 
 
+def test_nobody_takes_off_themselves_the_limit_beside_what_is_left(limited):
+    bob = limited.people["bob"]
+    held = ["payments.refund", within(UP_TO_500, "*")]
+    grant(bob=held)
+    before = held_by(bob.id)
+    for wanted in (["payments.refund"], ["payments.refund", within("true", "*")]):
+        with pytest.raises(OwnAuthority), transaction.atomic():
+            set_grants(Actor("user", str(bob.id)), {"bob": wanted})
+    assert held_by(bob.id) == before
+    with pytest.raises(BeyondAuthority):
+        limited.decide("bob", limited.ask(arguments=costing("501.00")))
+    # What takes away all that it limits is no more than that.
+    with transaction.atomic():
+        assert set_grants(Actor("user", str(bob.id)), {"bob": []})
+
+
 def test_who_has_no_limit_costs_no_statement_more(limited):
     def statements(gate):
         with CaptureQueriesContext(connection) as seen, pytest.raises(NotAnApprover):
