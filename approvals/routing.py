@@ -22,7 +22,9 @@ def take_up(gate: Gate, judgement: Judgement) -> None:
     been told.
     """
     asked = asked_for(gate, judgement)
-    if not is_escalated(gate, judgement):
+    if is_escalated(gate, judgement):
+        gate.routing = {**gate.routing, **_cool_down(gate, judgement)}
+    else:
         _take_up_routing(gate, judgement)
     gate.quorum = needed(asked)
     if len(asked) > 1:
@@ -37,9 +39,14 @@ def _take_up_routing(gate: Gate, judgement: Judgement) -> None:
         gate.on_expiry = max(gate.on_expiry, judgement.on_expiry or "reject", key=ENDS.index)
     if gate.on_expiry != "escalate":
         said = {name: value for name, value in said.items() if name not in _OF_ESCALATION}
-    if cool_down := max(gate.routing.get("cool_down", 0), said.get("cool_down", 0)):
-        said["cool_down"] = cool_down
-    gate.approvers, gate.routing = _approvers(judgement), said
+    gate.routing = {**said, **_cool_down(gate, judgement)}
+    gate.approvers = _approvers(judgement)
+
+
+def _cool_down(gate: Gate, judgement: Judgement) -> dict[str, Any]:
+    """Return the longer cool-down, of the gate's and of what policy says; empty where none is."""
+    held, said = gate.routing.get("cool_down", 0), _routing(judgement).get("cool_down", 0)
+    return {"cool_down": max(held, said)} if held or said else {}
 
 
 def escalate(gate: Gate, to: str) -> None:

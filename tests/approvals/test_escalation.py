@@ -223,6 +223,27 @@ def test_an_approval_cools_down_before_it_takes_effect(leads):
     assert leads.work(gate.run_id) == 1
 
 
+@pytest.mark.parametrize("by", ["policy", "edit"])
+def test_who_is_asked_next_leaves_out_no_cool_down_that_is_said_since(leads, by):
+    more = {"name": "small", "cool_down": 300, "condition": "arguments.amount == '7.00'"}
+    cools = {**NEXT, **more}
+    leads.policy(*([NEXT, cools] if by == "edit" else [NEXT]))
+    gate = unanswered(leads.ask())
+    if by == "policy":
+        leads.policy({**NEXT, "cool_down": 300})
+    edit = {"arguments": {"payment": "p-1", "amount": "7.00"}} if by == "edit" else {}
+
+    assert leads.decide("carol", gate, **edit).state == "approved"
+
+    assert fresh(gate).approvers == ["leads"]
+    assert fresh(gate).routing["cool_down"] == 300
+    assert leads.work(gate.run_id) == 0
+    clock.move(301)
+    looking.look(gate.run_id)
+    assert leads.work(gate.run_id) == 1
+    assert damage(gate) is None
+
+
 def test_until_then_it_is_taken_back_and_nothing_runs(leads):
     gate = asked(leads, ASKS, cool_down=300)
     leads.decide("alice", gate)
