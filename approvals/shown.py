@@ -94,7 +94,12 @@ class GateShown:
                 number,
                 stage.approvers,
                 stage.quorum,
-                [by_id[one.decision] for one in self.votes if one.stage == number],
+                # One given between the two reads has its vote here, and no decision yet.
+                [
+                    by_id[one.decision]
+                    for one in self.votes
+                    if one.stage == number and one.decision in by_id
+                ],
                 self._state(number),
             )
             for number, stage in enumerate(self.gate.all_stages, 1)

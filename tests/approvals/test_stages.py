@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from approvals import hot
+from approvals import hot, stages
 from approvals.errors import AlreadyDecided, NotAnApprover, NotYourStage
 from approvals.models import Assignment, Decision, Gate
 from approvals.services import assignments, questions
@@ -410,6 +410,22 @@ def test_the_api_tells_who_decides_each_stage_who_has_and_what_comes_next(staged
     draft = {"policy": {"rules": [{**ASKS, "stages": [LEADS, FINANCE]}]}}
     tried = staged.request("olga", "POST", "/policies/simulate", draft)[1]
     assert [one["approvers"] for one in tried["results"][0]["stages"]] == [["leads"], ["finance"]]
+
+
+def test_an_approval_given_while_the_gate_is_read_is_no_fault(staged, monkeypatch):
+    gate = staged.ask()
+    real = stages.standing
+
+    def late(rows):
+        monkeypatch.setattr(stages, "standing", real)
+        staged.decide("alice", gate)
+        return real(rows)
+
+    monkeypatch.setattr(stages, "standing", late)
+    status, shown, _ = staged.request("olga", "GET", f"/gates/{gate.pk}")
+    assert (status, shown["stages"][0]["decisions"]) == (200, [])
+    again = staged.request("olga", "GET", f"/gates/{gate.pk}")[1]
+    assert again["stages"][0]["decisions"] == [str(vote_of(staged, "alice", gate).pk)]
 
 
 def test_a_stage_or_a_vote_that_was_forged_is_told(staged):
