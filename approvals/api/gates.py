@@ -276,6 +276,8 @@ class ExtensionView(TenantView):
             "people-only": 403,
             "not-an-approver": 403,
             "own-request": 403,
+            "beyond-authority": 403,
+            "not-your-stage": 403,
             "gate-expired": 410,
             "already-decided": 409,
             "not-extendable": 409,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -58,12 +59,20 @@ def extend_gate(
 
 
 def _check_person(principal: Principal, gate: Gate, judged: Judgement | None) -> None:
+    """Hold the person to who decides the gate, and to who does by what policy says now."""
     call = call_of(gate, gate.run)
     if gate.stages:
         deciders.check_gate(principal.id, gate, gate.run, call)
-    else:
-        approvers = routing.approvers(gate, judged)
+    if not gate.stages or judged is not None:
+        approvers = _approvers(gate, judged)
         deciders.check(principal.id, gate.tool_id, gate.run, approvers, call)
+
+
+def _approvers(gate: Gate, judged: Judgement | None) -> Sequence[str]:
+    """Return who decides by what policy says now: of stages, of the one that is open."""
+    if judged is None or not routing.has_stages(gate, judged):
+        return routing.approvers(gate, judged)
+    return routing.asked_for(gate, judged)[(gate.stage or 1) - 1].approvers
 
 
 def _extend(work: Work, gate: Gate, expires_at: datetime, note: str) -> None:

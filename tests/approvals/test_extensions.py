@@ -157,6 +157,29 @@ def test_whoever_is_asked_next_has_as_much_time_anew(house: House) -> None:
     assert list(verification.of_run(fresh(gate.run))) == []
 
 
+@pytest.mark.parametrize("held", ["together", "stages"])
+def test_only_those_extend_a_gate_who_decide_it_by_what_policy_says_now(
+    house: House, held: str
+) -> None:
+    house.group("finance", "alice")
+    house.group("leads", "carol")
+    finance, leads = {"approvers": ["finance"]}, {"approvers": ["leads"]}
+    house.policy({**LONGER, **(finance if held == "together" else {"stages": [finance, leads]})})
+    gate, other = house.ask(), house.ask()
+    assert extend(house, other, latest(other), "carol")[0] == 403
+    house.policy({**LONGER, "stages": [leads, finance]})
+    before = trace(house, gate)
+    told = extend(house, gate, latest(gate), "alice")
+    assert (told[0], told[1]["code"]) == (403, "not-an-approver")
+    assert trace(house, gate) == before
+    if held == "stages":  # of the stage that is open, and as its row still says
+        told = extend(house, gate, latest(gate), "carol")
+        assert (told[0], told[1]["code"]) == (403, "not-your-stage")
+        assert trace(house, gate) == before
+    house.policy({**LONGER, "stages": [finance, leads]})
+    assert extend(house, gate, latest(gate), "alice")[0] == 200
+
+
 def test_people_are_reminded_anew_whether_or_not_they_were(house: House, gate: Any) -> None:
     reminders = OutboxMessage.objects.filter(kind="notice.reminder", about=gate.pk)
     first = reminders.get()
