@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -19,14 +20,17 @@ from approvals.authorizer import current_version
 from approvals.calls import call_of
 from approvals.errors import (
     AlreadyDecided,
+    BeyondAuthority,
     ConfirmationRequired,
     DecisionNotAllowed,
     DeniedByPolicy,
     DigestMismatch,
     GateExpired,
     GatePreparing,
+    NotAnApprover,
     NotInBulk,
     NotYourStage,
+    OwnRequest,
     ReasonRequired,
     UnknownReason,
 )
@@ -380,9 +384,23 @@ def check_edit(case: Case, edited: bytes) -> None:
     case.judged = judging.judge(case.work, gate.step, version, edited)
     if case.judged.verdict == "deny":
         raise DeniedByPolicy(case.judged.reason)
-    # In stages others decide it from the first on, whoever has changed it.
-    staged = routing.has_stages(gate, case.judged)
-    case.acting_for = _check_person(case, edited, () if staged else case.approvers)
+    if routing.has_stages(gate, case.judged):
+        case.acting_for = _check_editor(case, edited, case.judged)
+    else:
+        case.acting_for = _check_person(case, edited, case.approvers)
+
+
+def _check_editor(case: Case, edited: bytes, judged: Judgement) -> UUID | None:
+    """Return by whose authority an edit is made that is decided in stages; None: the person's own.
+
+    In stages others decide it from the first on, whoever has changed it. Where the editor is of the
+    first, for themself or for another, it is by that authority, and counts there.
+    """
+    first = routing.asked_for(case.gate, judged)[0].approvers
+    for approvers in (first, case.gate.approvers):
+        with suppress(NotAnApprover, OwnRequest, BeyondAuthority):
+            return _check_person(case, edited, approvers)
+    return _check_person(case, edited, ())
 
 
 def check_freshness(case: Case) -> None:

@@ -7,9 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
-from approvals.models import Assignment, Substitution
+from approvals.models import Assignment, Decision, Substitution, Verdict
 from tenants.models import User
 
 
@@ -34,24 +34,39 @@ def stood_for(user_id: UUID) -> list[UUID]:
 
 
 def waits_for(user_id: UUID, people: Sequence[UUID]) -> Q:
-    """Return which gates wait for the person, or for one of those that they stand in for."""
+    """Return which gates wait for the person, or for one of those that they stand in for.
+
+    What is the person's own request does not, nor what they approved in an earlier stage, whoever
+    of the two it was by.
+    """
     asked = Assignment.objects.filter(gate=OuterRef("pk"), passed_at=None)
     own = Q(assignments__user=user_id, assignments__passed_at=None)
     if not people:
         return own
     agents = Q(run__requested_by=user_id) | Q(run__agent__owner=user_id)
-    theirs = Q(Exists(asked.filter(user__in=people))) & ~agents
+    approved = Q(Exists(_approved_before(user_id)))
+    theirs = Q(Exists(asked.filter(user__in=people))) & ~agents & ~approved
     return Q(Exists(asked.filter(user=user_id))) | theirs
 
 
+def _approved_before(user_id: UUID) -> QuerySet[Decision]:
+    """Return the person's approvals, or by who stands in for them, in stages before the open one."""
+    votes = Decision.objects.filter(gate=OuterRef("pk"), counts=True, verdict=Verdict.APPROVE)
+    earlier = votes.annotate(of=Coalesce("stage", 1)).filter(of__lt=OuterRef("stage"))
+    return earlier.filter(Q(user=user_id) | Q(acting_for=user_id))
+
+
 def first_end(pairs: Iterable[tuple[UUID, UUID]]) -> datetime | None:
-    """Return when the first of these (substitute, person) ends; None where one has."""
+    """Return when the first of these (substitute, person) ends; None where one has.
+
+    Of several of the same two it is the first too: any of them may be ended before its time.
+    """
     wanted = set(pairs)
     ends: dict[tuple[UUID, UUID], datetime] = {}
     for one in in_force().filter(substitute__in=[substitute for substitute, _ in wanted]):
         pair = (one.substitute_id, one.person_id)
         if pair in wanted:
-            ends[pair] = max(ends.get(pair, one.ends_at), one.ends_at)
+            ends[pair] = min(ends.get(pair, one.ends_at), one.ends_at)
     return min(ends.values()) if wanted == ends.keys() else None
 
 

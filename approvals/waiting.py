@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import Case, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, Count, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce, Now
 
 from approvals import deciders, stages, substitutes
@@ -119,36 +118,31 @@ class Choices(NamedTuple):
 
 def count(user_id: UUID) -> str:
     """Return how many decisions wait for the person; beyond a bound it says so."""
-    people = [user_id, *substitutes.stood_for(user_id)]
-    rows = Assignment.objects.filter(user__in=people, passed_at=None).values("gate")
-    # What waits for two of them is one decision; what waits for one person need not be compared.
-    found = (rows.distinct() if len(people) > 1 else rows)[: MOST_SHOWN + 1].count()
+    found = _mine(user_id, substitutes.stood_for(user_id))[: MOST_SHOWN + 1].count()
     return f"{MOST_SHOWN}+" if found > MOST_SHOWN else str(found)
 
 
 def counts(user_id: UUID) -> Counts:
     """Count what waits for the person and its runs by suspension, in one bounded statement."""
-    people = [user_id, *substitutes.stood_for(user_id)]
-    once = "DISTINCT" if len(people) > 1 else ""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            SELECT run.suspension, count(*), count(DISTINCT run.id),
-                count(*) FILTER (WHERE gate.expires_at < now() + interval '1 hour')
-            FROM (SELECT {once} gate_id FROM approvals_assignment
-                WHERE user_id = ANY(%s) AND passed_at IS NULL LIMIT %s) mine
-            JOIN approvals_gate gate ON gate.id = mine.gate_id
-            JOIN interrupts_run run ON run.id = gate.run_id
-            GROUP BY run.suspension
-            """,  # noqa: S608 - words of ours
-            [people, MOST_COUNTED],
+    mine = _mine(user_id, substitutes.stood_for(user_id)).values("pk")[:MOST_COUNTED]
+    soon = Q(expires_at__lt=Now() + timedelta(hours=1))
+    by_suspension = Gate.objects.filter(pk__in=mine).values_list("run__suspension")
+    found = list(
+        by_suspension.annotate(
+            gates=Count("pk"), runs=Count("run", distinct=True), soon=Count("pk", filter=soon)
         )
-        found = cursor.fetchall()
+    )
     return Counts(
         decisions=sum(row[1] for row in found),
         soon=sum(row[3] for row in found),
         runs={suspension: runs for suspension, _, runs, _ in found if suspension},
     )
+
+
+def _mine(user_id: UUID, people: Sequence[UUID]) -> QuerySet[Gate]:
+    """Return the gates that wait for the person, or for one of those that they stand in for."""
+    waits = substitutes.waits_for(user_id, people)
+    return Gate.objects.filter(waits, state__in=sorted(OPEN_GATES))
 
 
 def waiting(user_id: UUID, wanted: Wanted, after: Edge | None = None) -> Waiting:
@@ -228,8 +222,6 @@ def _waiting(user_id: UUID) -> QuerySet[Any]:
         output_field=IntegerField(),
     )
     people = substitutes.stood_for(user_id)
-    waits = substitutes.waits_for(user_id, people)
-    mine = Gate.objects.filter(waits, state__in=sorted(OPEN_GATES))
     is_own: Any = Value(True)  # noqa: FBT003 - Django's signature
     handed: Any = Q(assignments__handed_at__isnull=False)
     if people:
@@ -239,7 +231,7 @@ def _waiting(user_id: UUID) -> QuerySet[Any]:
         When(handed, then=Value(_FIRST)),
         default=Coalesce("expires_at", Value(_NEVER)),
     )
-    related = mine.select_related("run__agent", "step").defer(*_LARGE)
+    related = _mine(user_id, people).select_related("run__agent", "step").defer(*_LARGE)
     return related.annotate(due=due, rank=rank, is_own=is_own)
 
 

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from approvals import substitutes
 from approvals.models import Substitution
+from approvals.services.inboxes import refresh_inboxes
 from config.errors import Forbidden, InvalidBody, PeopleOnly
 from interrupts.services.acting import role_now
 from tenants import idempotency
@@ -53,13 +54,16 @@ def set_as(
         role = role_now(principal)
         if person not in (None, principal.name) and role != Role.ADMIN:
             raise Forbidden(NOT_YOURS)
-        return set_substitution(
+        made = set_substitution(
             principal.actor,
             person=person or principal.name,
             substitute=substitute,
             starts_at=starts_at,
             ends_at=ends_at,
         )
+        if not made.replayed:
+            refresh_inboxes()
+        return made
 
 
 def set_substitution(
@@ -128,7 +132,8 @@ def end_as(principal: Principal, substitution_id: UUID) -> Substitution:
         row = _row(substitution_id)
         if principal.id not in (row.person_id, row.substitute_id) and role != Role.ADMIN:
             raise Forbidden(NOT_YOURS)
-        end_substitution(principal.actor, substitution_id)
+        if end_substitution(principal.actor, substitution_id):
+            refresh_inboxes()
     return _row(substitution_id)
 
 

@@ -1,6 +1,7 @@
 """Who decides for whom: by that person's authority and no more, and as one with them."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -12,9 +13,10 @@ from approvals.services import gates, questions, substitutions
 from approvals.services.decisions import withdraw_decision
 from config.errors import Forbidden
 from interrupts.models import Run, Step
-from interrupts.services import looking
+from interrupts.services import looking, starting
 from tenants.clock import database_now
 from tenants.errors import OwnAuthority
+from tenants.journal import SYSTEM
 from tenants.models import Agent, JournalEntry, Membership, User
 from tests import clock
 from tests.approvals.house import fresh
@@ -196,6 +198,22 @@ def test_what_a_substitute_approved_starts_no_more_once_it_has_ended_by_itself(a
     assert Gate.objects.get(pk=step.gate).pk != gate.pk
 
 
+def test_where_one_of_two_substitutions_was_ended_it_starts_no_later_than_the_other_ends(away):
+    stand_in(away)
+    longer = stand_in(away, seconds=3 * HOUR)
+    gate = away.ask()
+    away.decide("bob", gate)
+    end(away, longer)
+    assert starting.renew(gate.run_id, gate.step_id, SYSTEM)
+
+    clock.move(2 * HOUR)
+    away.work(gate.run_id)
+
+    step = Step.objects.get(pk=gate.step_id)
+    assert (step.status, away.calls) == ("waiting", [])
+    assert Gate.objects.get(pk=step.gate).pk != gate.pk
+
+
 @pytest.mark.parametrize("by", ["alice", "bob", "ada"])
 def test_ended_at_once_its_votes_count_no_more(away, by):
     away.policy(TWO)
@@ -252,6 +270,93 @@ def test_a_substitute_takes_back_what_they_approved(away):
     assert withdraw_decision(away.people["bob"], gate.pk, decision.pk).state == "pending"
     assert votes(gate) == []
     assert inboxes(gate) == {"alice", "carol"}
+
+
+# In stages
+
+
+@pytest.fixture
+def staged(away):
+    """First alice's group and then carol's and olga's, who may decide as well."""
+    grant(olga=["payments.*"])
+    away.group("finance", "alice")
+    away.group("leads", "carol", "olga")
+    away.policy({**ASKS, "stages": [{"approvers": ["finance"]}, {"approvers": ["leads"]}]})
+    return away
+
+
+def test_an_edit_by_a_substitute_counts_in_the_persons_stage(staged):
+    stand_in(staged, substitute="carol")
+    gate = staged.ask()
+    edited = staged.decide("carol", gate, arguments=costing("7.00"))
+    assert votes(gate) == [("carol", "alice")]
+    assert (edited.stage, inboxes(gate)) == (2, {"olga"})
+    assert staged.decide("olga", edited).state == "approved"
+    assert told(Run.objects.get(pk=gate.run_id)) == []
+
+
+def test_an_edit_in_a_later_stage_is_by_the_authority_that_is_of_it(staged):
+    grant(bob=["payments.*"])
+    stand_in(staged, substitute="bob", person="carol")
+    gate = staged.ask()
+    staged.decide("alice", gate)
+    edited = staged.decide("bob", fresh(gate), arguments=costing("7.00"))
+    assert (edited.stage, votes(gate)) == (1, [])
+    assert Decision.objects.get(user=staged.people["bob"].id).acting_for_id == (
+        staged.people["carol"].id
+    )
+
+
+def test_a_substitution_that_is_ended_opens_its_stage_again_at_once(staged):
+    row = stand_in(staged, substitute="carol")
+    gate = staged.ask()
+    staged.decide("carol", gate)
+    assert (fresh(gate).stage, inboxes(gate)) == (2, {"olga"})
+    assert staged.request("alice", "DELETE", f"/substitutions/{row.pk}")[0] == 200
+    assert (fresh(gate).stage, inboxes(gate), votes(gate)) == (1, {"alice"}, [])
+    assert fresh(gate).undecidable_at is None
+    assert told(Run.objects.get(pk=gate.run_id)) == []
+
+
+def test_one_that_is_set_finds_the_stages_of_those_that_ended_by_themselves(staged):
+    stand_in(staged, substitute="carol")
+    gate = staged.ask()
+    staged.decide("carol", gate)
+    clock.move(HOUR + 1)
+    assert fresh(gate).stage == 2
+    body = {"substitute": "bob", "ends_at": "2999-12-31T00:00:00Z"}
+    assert staged.request("olga", "POST", "/substitutions", body)[0] == 201
+    assert (fresh(gate).stage, inboxes(gate), votes(gate)) == (1, {"alice"}, [])
+
+
+def test_what_a_substitute_approved_waits_for_them_in_no_later_stage(staged):
+    stand_in(staged, substitute="bob")
+    stand_in(staged, substitute="bob", person="carol")
+    gate = staged.ask()
+    assert listed(staged, "bob") == ([gate.pk], [gate.pk], "1", 1)
+    staged.decide("bob", gate)
+    assert (fresh(gate).stage, inboxes(gate)) == (2, {"carol", "olga"})
+    assert listed(staged, "bob") == ([], [], "0", 0)
+    assert listed(staged, "carol") == ([gate.pk], [gate.pk], "1", 1)
+
+
+def test_what_a_substitute_asked_for_is_neither_listed_nor_counted(away):
+    stand_in(away)
+    away.ask(run=away.run(requested_by="bob"))
+    assert listed(away, "bob") == ([], [], "0", 0)
+    assert listed(away, "alice")[2:] == ("1", 1)
+
+
+def listed(house, who):
+    """What waits for a person: on the page, over the API, beside its name, and as it is summed up."""
+    person = house.people[who].id
+    _, shown, _ = house.request(who, "GET", "/gates?mine=true")
+    return (
+        [pk for pk, _ in waits(house, who)],
+        [UUID(one["id"]) for one in shown["results"]],
+        waiting.count(person),
+        waiting.counts(person).decisions,
+    )
 
 
 # Setting it
