@@ -152,7 +152,9 @@ def rules_of(draw: Any, *thens: str, triggers: list[str] = TRIGGERS) -> Any:
         **(OF_ASKING if then == "approve" else {}),
     }
     members = draw(st.fixed_dictionaries(OF_TRIGGER[trigger], optional=optional))
-    if "expires_in" in members and (end := draw(st.sampled_from([None, "reject", "cancel", "cancel"]))):
+    if "expires_in" in members and (
+        end := draw(st.sampled_from([None, "reject", "cancel", "cancel"]))
+    ):
         members["on_expiry"] = end
     if then == "approve" and draw(st.sampled_from([False, False, True])):
         members = {name: members[name] for name in members if name not in OF_STAGE}
