@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 model,
                 "limits",
                 django.contrib.postgres.fields.ArrayField(
-                    base_field=models.TextField(), default=list, size=None
+                    base_field=models.TextField(), db_default=[], default=list, size=None
                 ),
             )
             for model in ("toolpermission", "tenantpermission")

@@ -28,7 +28,8 @@ class ToolPermission(UserObjectPermissionBase):
         related_name="+",
     )
     content_object = models.ForeignKey(Tool, on_delete=models.CASCADE, db_constraint=False)
-    limits = ArrayField(models.TextField(), default=list)
+    # By the database too: hosts of an older release may still grant.
+    limits = ArrayField(models.TextField(), default=list, db_default=[])
 
     class Meta(UserObjectPermissionBase.Meta):
         abstract = False
@@ -39,7 +40,7 @@ class TenantPermission(UserObjectPermissionBase):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     content_object = models.ForeignKey(Tenant, on_delete=models.CASCADE, db_column="tenant_id")
-    limits = ArrayField(models.TextField(), default=list)
+    limits = ArrayField(models.TextField(), default=list, db_default=[])
 
     class Meta(UserObjectPermissionBase.Meta):
         abstract = False

@@ -2,10 +2,12 @@
 
 import pytest
 from django.db import connection, transaction
+from guardian.shortcuts import assign_perm
 
+from approvals.models import ToolPermission
 from interrupts.models import Run, ToolVersion
 from tenants.ids import uuid7
-from tenants.models import Agent
+from tenants.models import Agent, User
 
 NEW = {
     Run: {"verdicts_awaited": 0, "verdicts_holding": 0, "reserved_cost": 0},
@@ -37,3 +39,11 @@ def test_what_an_older_host_writes_has_what_its_newer_columns_mean_by_nothing(ho
     as_older(rows[model], NEW[model], id=pk, **own[model])
     written = model.objects.get(pk=pk)
     assert {name: getattr(written, name) for name in NEW[model]} == NEW[model]
+
+
+def test_what_an_older_host_grants_has_no_limits(house):
+    tool = house.tool("t").tool
+    granted = assign_perm("decide_tool", User.objects.get(pk=house.people["alice"].id), tool)
+    ToolPermission.objects.filter(pk=granted.pk).update(limits=["arguments.n < 5"])
+    as_older(granted, {"limits": []}, id=uuid7(), user_id=house.people["olga"].id)
+    assert ToolPermission.objects.get(user=house.people["olga"].id).limits == []
