@@ -16,6 +16,7 @@ from approvals import (
     routing,
     selectors,
     staging,
+    substitutes,
     transitions,
 )
 from approvals.authority import Call
@@ -67,9 +68,13 @@ class PolicyAuthorizer:
             return now
         if held is not None:
             return asked_anew(now, NEWER_VERSION)
-        if now.verdict == "allow" or _approved_enough(work, step, now, arguments):
+        if now.verdict == "allow":
             return None
-        return now
+        votes = _votes(step)
+        if not _approved_enough(work, step, votes, now, arguments):
+            return now
+        _end_with_substitutions(step, votes)
+        return None
 
     def open_gate(
         self, work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt
@@ -177,10 +182,24 @@ def asked_anew(now: Judgement, why: str) -> Judgement:
     return dataclasses.replace(now, verdict="approve", detail={"triggers": [trigger]})
 
 
-def _approved_enough(work: Work, step: Step, now: Judgement, arguments: bytes) -> bool:
+def _votes(step: Step) -> list[Decision]:
+    found = Decision.objects.filter(gate=step.authorized_gate)
+    return [one for one in found if selectors.is_vote(one)]
+
+
+def _end_with_substitutions(step: Step, votes: Sequence[Decision]) -> None:
+    """Have the authorization end no later than the first substitution of those that run by now."""
+    pairs = {(one.user_id, one.acting_for_id) for one in votes if one.acting_for_id is not None}
+    ends = (substitutes.first_end([pair]) for pair in pairs)
+    until = (one for one in (step.authorized_until, *ends) if one is not None)
+    step.authorized_until = min(until, default=None)
+
+
+def _approved_enough(
+    work: Work, step: Step, votes: list[Decision], now: Judgement, arguments: bytes
+) -> bool:
     """Say whether the approvals given still make up what policy asks for, by people who may."""
     gate = Gate.objects.get(pk=str(step.authorized_gate))
-    votes = [one for one in Decision.objects.filter(gate=gate) if selectors.is_vote(one)]
     stages = routing.asked_for(gate, now)
     if len(stages) == 1:
         approvers = tuple(routing.approvers(gate, now) or gate.approvers)

@@ -198,11 +198,17 @@ def test_what_a_substitute_approved_starts_no_more_once_it_has_ended_by_itself(a
     assert Gate.objects.get(pk=step.gate).pk != gate.pk
 
 
-def test_where_one_of_two_substitutions_was_ended_it_starts_no_later_than_the_other_ends(away):
-    stand_in(away)
+@pytest.mark.parametrize("approved", ["by both", "before the other"])
+def test_where_one_of_two_substitutions_was_ended_it_starts_no_later_than_the_other_ends(
+    away, approved
+):
     longer = stand_in(away, seconds=3 * HOUR)
     gate = away.ask()
-    away.decide("bob", gate)
+    if approved == "before the other":
+        away.decide("bob", gate)
+    stand_in(away)
+    if approved == "by both":
+        away.decide("bob", gate)
     end(away, longer)
     assert starting.renew(gate.run_id, gate.step_id, SYSTEM)
 
