@@ -102,7 +102,7 @@ def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
     kind = schema.get("type")
     if kind == "boolean":
         return "select", [("true", "Yes"), ("false", "No")]
-    if kind in _NUMBERS:
+    if isinstance(kind, str) and kind in _NUMBERS:  # a schema may name several, in a list
         return "number", ()
     if kind == "string":
         longest = schema.get("maxLength")

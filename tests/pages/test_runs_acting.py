@@ -269,6 +269,17 @@ def test_a_value_that_breaks_the_schema_is_shown_again_as_it_was_typed(house, ol
     assert f'value="{typed["v.amount"]}"' in again
 
 
+def test_a_value_of_one_of_several_types_is_typed_as_json(house, olga):
+    several = {"type": ["integer", "null"]}
+    for schema in (several, {"type": "object", "properties": {"amount": several}}):
+        run = house.run()
+        ask(house, run, schema)
+        page = olga.get(url(run))
+        where, hidden = form(page, answer="resume")
+        olga.post(where, page, **hidden, **{"v.amount": "3", "value": "3"})
+        assert fresh(run).status == "running"
+
+
 def test_an_answer_without_a_schema_is_a_text(house, olga):
     run = house.run()
     asked = ask(house, run)
