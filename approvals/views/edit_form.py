@@ -72,7 +72,8 @@ def _is_plain(sub: Any) -> bool:
         return False
     if "enum" in sub:
         return all(isinstance(one, str | int | float) for one in sub["enum"])
-    return sub.get("type") in _PLAIN
+    kind = sub.get("type")
+    return isinstance(kind, str) and kind in _PLAIN  # a schema may name several, in a list
 
 
 def _fits(shown: Mapping[str, Any], name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Decision, Gate
+from approvals.views.edit_form import form_of
 from interrupts import content
 from interrupts.effects import Preview
 from interrupts.templates import MASK
@@ -332,3 +333,14 @@ def test_hidden_characters_of_a_field_are_said_and_kept(house: House, browser_of
     review = browser.send(page, "/edit", **{names(page)["count"]: "3"})
     browser.send(review, "/approve")
     assert arguments_of(gate) == {"to": "An\u200bn", "count": 3}
+
+
+def test_an_argument_of_one_of_several_types_is_edited_as_it_is_written() -> None:
+    schema = {
+        "properties": {"limit": {"type": ["integer", "null"]}, "note": {"type": "string"}},
+        "required": ["limit"],
+    }
+    form = form_of(schema, {"limit": None, "note": "x"})
+    assert [one.name for one in form.fields] == ["note"]
+    assert form.rest is not None
+    assert '"limit": null' in form.rest
