@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from django.db import OperationalError, connections
+from django.db import OperationalError
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -26,8 +26,10 @@ from tenants.clock import database_now
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
 from tenants.models import OutboxMessage
+from tenants.rls import SWEEP
 from tenants.scope import renew_connection, tenant_scope
 from tests import clock
+from tests.database import forget_statistics, superuser
 from tests.interrupts.house import (
     authority,
     earlier,
@@ -279,6 +281,10 @@ def test_counts_stop_at_their_bound_and_ages_do_not(house: Any, monkeypatch: Any
     assert values(told, "abeyance_gate_oldest_pending_seconds")[0] >= 9000
 
 
+PLANNED = [
+    *("interrupts_interrupt", "interrupts_run", "interrupts_attempt"),
+    *("approvals_gate", "tenants_outboxmessage"),
+]
 INDEXED = {
     "HELD": "interrupt_open_since",
     "OUTBOX": "outbox_due",
@@ -305,14 +311,12 @@ def test_what_is_due_is_found_by_its_index_and_not_what_is_due_later(
 
 
 def plan(statement: str) -> str:
-    """The plan where tables are large: a small one is read whole, whatever indexes it has."""
-    with connections["sweep"].cursor() as cursor:
-        cursor.execute("SET enable_seqscan = off")
-        try:
-            cursor.execute(f"EXPLAIN {statement}")
-            return "\n".join(line for (line,) in cursor.fetchall())
-        finally:
-            cursor.execute("RESET enable_seqscan")
+    """The plan of tables of which nothing is known; to read one whole, as a small one is, is no choice."""
+    with superuser() as connection, connection.transaction(force_rollback=True):
+        forget_statistics(connection, PLANNED)
+        connection.execute(f"SET LOCAL ROLE {SWEEP}")
+        connection.execute("SET LOCAL enable_seqscan = off")
+        return "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}").fetchall())
 
 
 # Who may read it
