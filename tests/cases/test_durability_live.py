@@ -43,7 +43,11 @@ class Deployment:
             tool("b.do", port),
             tool("ask", port, executor={"kind": "agent", "lease": 60}),
         ]
-        made = [document(one, port, tools, [auto("a.*", "b.*")]) for one in ("acme", "globex")]
+        rules = [auto("a.*", "b.*")]
+        made = [
+            document(one, port, tools, rules, groups={}, may_decide={})
+            for one in ("acme", "globex")
+        ]
         file, out = folder / "tenants.yaml", folder / "out.json"
         file.write_text("\n---\n".join(map(json.dumps, made)))
         command = [sys.executable, "manage.py", "apply", str(file), "--credentials-out", str(out)]
