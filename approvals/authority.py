@@ -77,6 +77,18 @@ def limits_sql(*, holder: str, tool: str) -> str:
         ORDER BY each.limit_text)"""  # noqa: S608 - column names of ours
 
 
+def in_a_group_sql(*, holder: str, is_named: str) -> str:
+    """Return the SQL condition that ``holder`` is, live, in a group (``named``) that is named.
+
+    ``is_named`` is the SQL condition on ``named.name``.
+    """
+    return f"""EXISTS (
+        SELECT FROM tenants_membership member
+        JOIN tenants_groupmember belongs ON belongs.membership_id = member.id
+        JOIN tenants_group named ON named.id = belongs.group_id
+        WHERE member.user_id = {holder} AND member.active AND {is_named})"""
+
+
 def capacities_sql(users: str) -> str:
     """Return the SQL of the capacities of ``users``, a uuid[]: their own, and whom they stand in for."""
     return f"""SELECT one.id, one.id AS holder FROM unnest({users}) one(id)

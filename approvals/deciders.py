@@ -45,6 +45,7 @@ def _entitled(capacities: str, holder: str | None) -> str:
         agent="run.agent_id",
         requester="run.requested_by_id",
     )
+    named = authority.in_a_group_sql(holder=whose, is_named="named.name = ANY(gate.approvers)")
     return f"""
     SELECT gate.id AS gate, who.id AS person, {whose} AS holder,
         {authority.limits_sql(holder=whose, tool="gate.tool_id")} AS limits
@@ -52,12 +53,7 @@ def _entitled(capacities: str, holder: str | None) -> str:
     JOIN interrupts_run run ON run.id = gate.run_id
     CROSS JOIN ({capacities}) who
     WHERE gate.id = ANY(%(gates)s)
-        AND (cardinality(gate.approvers) = 0 OR EXISTS (
-            SELECT FROM tenants_membership member
-            JOIN tenants_groupmember belongs ON belongs.membership_id = member.id
-            JOIN tenants_group named ON named.id = belongs.group_id
-            WHERE member.user_id = {whose} AND member.active
-                AND named.name = ANY(gate.approvers)))
+        AND (cardinality(gate.approvers) = 0 OR {named})
         AND (gate.stage IS NULL OR NOT EXISTS (
             SELECT FROM approvals_decision vote
             WHERE vote.gate_id = gate.id AND vote.counts AND vote.verdict = '{Verdict.APPROVE}'

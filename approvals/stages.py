@@ -39,12 +39,9 @@ def _may(user: str, holder: str) -> str:
         agent="run.agent_id",
         requester="run.requested_by_id",
     )
-    return f"""(jsonb_array_length(asked.stage -> 'approvers') = 0 OR EXISTS (
-        SELECT FROM tenants_membership member
-        JOIN tenants_groupmember belongs ON belongs.membership_id = member.id
-        JOIN tenants_group named ON named.id = belongs.group_id
-        WHERE member.user_id = {holder} AND member.active
-            AND asked.stage -> 'approvers' ? named.name))
+    is_named = "asked.stage -> 'approvers' ? named.name"
+    named = authority.in_a_group_sql(holder=holder, is_named=is_named)
+    return f"""(jsonb_array_length(asked.stage -> 'approvers') = 0 OR {named})
     AND {refusal} IS NULL"""
 
 
