@@ -164,10 +164,21 @@ def test_several_are_read_ticked_and_approved_and_one_is_taken_back(
     row = page.locator("tr", has=page.locator(f"a[href*='{undone.gate}']"))
     row.get_by_role("button", name="Undo").click()
     page.wait_for_url(f"**/decisions/{undone.gate}")
-    assert kept.receipt().was_run
     bob = desk.service.person("bob")
     states = [bob.get(f"gates/{call.gate}")["state"] for call in (kept, undone, left)]
     assert states == ["approved", "pending", "pending"]
+
+
+def test_what_was_approved_with_others_runs_once_its_time_to_undo_is_over(
+    open_as: Open, desk: Desk
+) -> None:
+    call = desk.note()
+    page = open_as("bob", 1360)
+    page.goto("/inbox/review")
+    page.locator("article", has_text=call.arguments["text"]).get_by_role("checkbox").check()
+    press(page, "Approve the ticked ones")
+    page.wait_for_url("**/inbox/reviewed")
+    assert call.receipt().was_run
 
 
 @EVERYWHERE
