@@ -26,6 +26,7 @@ GATES = "tests/promises/test_gates.py"
 VERDICTS = f"{ENGINE}/test_verdicts.py"
 LIMITS = "tests/approvals/test_limits.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
+DRY_RUNS = "tests/approvals/test_dry_runs.py"
 BULK = "tests/approvals/test_bulk.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
@@ -112,6 +113,19 @@ GUARDS: tuple[Guard, ...] = (
         (
             "tests/approvals/test_days_and_needs.py::test_an_approval_of_what_needs_to_know_goes_the_long_way",
         ),
+    ),
+    # What an agent tried itself: its word, which shows nothing that is hidden.
+    Guard(
+        "a dry run of the agent's own hides what the tool calls sensitive",
+        "7: no value at a sensitive path is kept or shown in what an agent says of its call",
+        patch("interrupts.templates.concealed", lambda _: lambda said, *_: dict(said)),
+        (f"{DRY_RUNS}::test_what_is_sensitive_is_neither_kept_nor_shown_in_it",),
+    ),
+    Guard(
+        "a dry run that nobody could read is refused",
+        "8: what is shown of an agent's words has a bound",
+        patch("interrupts.services.steps._ensure_readable", nothing),
+        (f"{DRY_RUNS}::test_what_nobody_could_read_is_refused_with_its_place",),
     ),
     # 1. No effect without an authorization that was current when its intent committed.
     Guard(
