@@ -10,7 +10,7 @@ from typing import Any, Final
 from config.errors import pointer
 from interrupts.effects.declared.shape import check_part
 from interrupts.effects.declared.slots import arguments_of, carries_key, secrets_of
-from interrupts.effects.python import NotInstalled, PythonTool, tool_named
+from interrupts.effects.python import NotInstalled, PythonTool, previewing, tool_named
 from interrupts.effects.targets import KEY, InvalidUrl, target_of
 from interrupts.effects.verifiers import verifier_named
 from interrupts.paths import Path
@@ -117,9 +117,10 @@ def _members(
 
 
 def _python(executor: Mapping[str, Any], declaration: Mapping[str, Any]) -> Iterator[Fault]:
-    for part in ("preview", "compensate"):
-        if declaration.get(part) is not None:
-            yield pointer(part), "A python tool brings its own; nothing is declared here."
+    if declaration.get("compensate") is not None:
+        yield "/compensate", "A python tool brings its own; nothing is declared here."
+    if declaration.get("preview") is not None:
+        yield from _members("preview", declaration["preview"], {}, {"function": _name})
     if declaration.get("reconcile") is not None:
         yield from _members("reconcile", declaration["reconcile"], {}, _ASKING)
     name = executor.get("function", declaration.get("name"))
@@ -132,11 +133,24 @@ def _python(executor: Mapping[str, Any], declaration: Mapping[str, Any]) -> Iter
         yield place, str(fault)
         return
     yield from _reconcilable(tool, declaration)
+    yield from _previewable(name, declaration.get("preview"))
 
 
 def _reconcilable(tool: PythonTool, declaration: Mapping[str, Any]) -> Iterator[Fault]:
     if declaration.get("reconcile") is not None and tool.reconcile is None:
         yield "/reconcile", "The installed function cannot be asked what became of a call."
+
+
+def _previewable(tool: str, declared: Any) -> Iterator[Fault]:
+    """Check that what is to preview the tool is installed."""
+    if not isinstance(declared, Mapping) or not declared.keys() <= {"function"}:
+        return
+    if "function" in declared and _name(declared["function"]):
+        return
+    try:
+        previewing(tool, declared.get("function"))
+    except NotInstalled as fault:
+        yield "/preview/function" if "function" in declared else "/preview", str(fault)
 
 
 def _verifier_faults(declared: Any) -> Iterator[Fault]:

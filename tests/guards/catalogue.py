@@ -27,6 +27,7 @@ VERDICTS = f"{ENGINE}/test_verdicts.py"
 LIMITS = "tests/approvals/test_limits.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 DRY_RUNS = "tests/approvals/test_dry_runs.py"
+PREVIEWS = "tests/approvals/test_previews.py"
 BULK = "tests/approvals/test_bulk.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
@@ -126,6 +127,24 @@ GUARDS: tuple[Guard, ...] = (
         "8: what is shown of an agent's words has a bound",
         patch("interrupts.services.steps._ensure_readable", nothing),
         (f"{DRY_RUNS}::test_what_nobody_could_read_is_refused_with_its_place",),
+    ),
+    # Previews of python tools: owed where they are declared, and asked within bounds.
+    Guard(
+        "a preview that is declared is owed",
+        "8: a host without the function asks people no less strictly",
+        patch(
+            "interrupts.effects.offers_of",
+            lambda offers: lambda executor, **parts: offers(executor, **{**parts, "preview": None}),
+        ),
+        (f"{PREVIEWS}::test_a_declared_preview_is_owed_where_its_tool_is_not_installed",),
+    ),
+    Guard(
+        "a preview that hangs is not asked without end",
+        "10: foreign code that never returns holds up neither a worker nor a person",
+        patch("interrupts.effects.aside.MOST_LATE", lambda _: 1000),
+        (
+            f"{ENGINE}/effects/test_python.py::test_a_preview_that_is_late_is_left_behind_and_not_asked_without_end",
+        ),
     ),
     # 1. No effect without an authorization that was current when its intent committed.
     Guard(
