@@ -60,8 +60,8 @@ _HELP: Final[Mapping[str, str]] = {
     "reconcile": '{"url": "https://…/{key}", "settle_after": 10}, a "request" with "outcomes", or'
     " nothing.",
     "compensate": '{"url": "https://…/{key}/compensate"}, a "request", or nothing.',
-    "verifier": 'Who judges its receipts: {"kind": "http", "url": "https://…"}, {"kind": "python",'
-    ' "function": "…"}, or nothing.',
+    "verifier": 'Who judges its receipts: {"kind": "http", "url": "https://…"}, or a "request" with'
+    ' "outcomes"; {"kind": "python", "function": "…"}, or nothing.',
 }
 _LINES: Final = 500  # the longest text of one line that a declaration holds
 

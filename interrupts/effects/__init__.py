@@ -115,9 +115,17 @@ def effect_for(
 
 
 def judge_for(
-    declared: Mapping[str, Any], *, secret: str | None, allowed_hosts: Iterable[str]
+    declared: Mapping[str, Any],
+    *,
+    secret: str | None,
+    allowed_hosts: Iterable[str],
+    tenant: str = "",
+    read_secrets: SecretReader = _no_secrets,
 ) -> Verifier:
-    """Return who judges what a tool did; requests are signed and bounded as the tool's own."""
+    """Return who judges what a tool did; requests are signed and bounded as the tool's own.
+
+    A declared request is not signed; `tenant` and `read_secrets` are as of a tool's.
+    """
     own = HttpEffect(
         url=None,
         preview_url=None,
@@ -126,7 +134,7 @@ def judge_for(
         secret=secret,
         allowed_hosts=_allowed(allowed_hosts),
     )
-    return verifier_for(declared, own)
+    return verifier_for(declared, own, tenant, read_secrets)
 
 
 def _allowed(hosts: Iterable[str]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from config.errors import pointer
 from interrupts.effects.declared.shape import check_part
-from interrupts.effects.declared.slots import arguments_of, carries_key, secrets_of
+from interrupts.effects.declared.slots import carries_key, named_below, secrets_of
 from interrupts.effects.python import NotInstalled, PythonTool, previewing, tool_named
 from interrupts.effects.targets import KEY, InvalidUrl, target_of
 from interrupts.effects.verifiers import verifier_named
@@ -52,7 +52,7 @@ def check_effect(declaration: Mapping[str, Any]) -> list[Fault]:
 
 def declared_parts(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the parts of a checked declaration that spell out their request, each with its name."""
-    for part in ("executor", *_URL_PARTS):
+    for part in ("executor", *_URL_PARTS, "verifier"):
         if (declared := declaration.get(part)) is not None and "request" in declared:
             yield part, declared
 
@@ -69,8 +69,16 @@ def secrets_named(declaration: Mapping[str, Any]) -> list[Fault]:
 def arguments_named(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Path, bool]]:
     """Yield each argument that declared requests name: place, path, and whether a URL holds it."""
     for part, declared in declared_parts(declaration):
-        for place, path, is_url in arguments_of(part, declared):
+        for place, path, is_url in named_below(part, declared, ("arguments",)):
             yield pointer(part) + place, path, is_url
+
+
+def judged_in_urls(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """Yield what a declared verifier's URL holds of a result: place and path."""
+    for part, declared in declared_parts(declaration):
+        for place, path, is_url in named_below(part, declared, ("receipt", "result")):
+            if is_url:
+                yield pointer(part) + place, path
 
 
 def _part(
@@ -161,7 +169,7 @@ def _verifier_faults(declared: Any) -> Iterator[Fault]:
     if not isinstance(kind, str) or kind not in _VERIFIERS:
         yield "/verifier/kind", "The kind is one of http and python."
         return
-    faults = list(_members("verifier", declared, _VERIFIERS[kind], _JUDGING))
+    faults = list(_part("verifier", declared, _VERIFIERS[kind], _JUDGING))
     yield from faults
     if kind == "python" and not faults:
         try:

@@ -28,6 +28,7 @@ LIMITS = "tests/approvals/test_limits.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 DRY_RUNS = "tests/approvals/test_dry_runs.py"
 PREVIEWS = "tests/approvals/test_previews.py"
+CHECKS = f"{ENGINE}/effects/test_verifiers.py"
 BULK = "tests/approvals/test_bulk.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
@@ -145,6 +146,22 @@ GUARDS: tuple[Guard, ...] = (
         (
             f"{ENGINE}/effects/test_python.py::test_a_preview_that_is_late_is_left_behind_and_not_asked_without_end",
         ),
+    ),
+    # A checker that is declared: what it does not say lets nothing pass.
+    Guard(
+        "only a checker's own word lets a receipt pass",
+        "4: what a proxy answers in a checker's place is never read as passed",
+        patch(
+            "interrupts.effects.declared.rules._CLAIMS",
+            lambda claims: {**claims, "verifier": lambda _: None},
+        ),
+        (f"{CHECKS}::test_a_declared_checkers_answers_claim_no_more_than_they_can_prove",),
+    ),
+    Guard(
+        "what no rule is about is no verdict",
+        "4: an answer that means nothing is never read as passed",
+        patch("interrupts.effects.declared.outcomes.Rule.holds", always(value=True)),
+        (f"{CHECKS}::test_what_no_rule_is_about_is_no_ruling",),
     ),
     # 1. No effect without an authorization that was current when its intent committed.
     Guard(
