@@ -29,6 +29,7 @@ SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 DRY_RUNS = "tests/approvals/test_dry_runs.py"
 PREVIEWS = "tests/approvals/test_previews.py"
 CHECKS = f"{ENGINE}/effects/test_verifiers.py"
+OF_SUBSTITUTES = "tests/approvals/test_notices_of_substitutes.py"
 BULK = "tests/approvals/test_bulk.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
@@ -60,6 +61,26 @@ def _whenever(asked: str) -> str:
     assert before in asked
     assert after in asked
     return asked.replace(before, "true").replace(after, "true")
+
+
+def _at_any_time(assigning: str) -> str:
+    """The assigning of gates as if substitutions knew no time."""
+    from approvals.deciders import _WHILE
+
+    assert _WHILE in assigning
+    return assigning.replace(_WHILE, "true")
+
+
+def _of_any_substitution(_: Any) -> Any:
+    """Who may decide a gate, as if a substitute were asked nothing but for whom they stand in."""
+    from approvals.models import Substitution
+
+    def entitled(gates: Any, among: Any) -> Any:
+        rows = Substitution.objects.filter(substitute__in=list(among))
+        found = {(one.substitute_id, one.person_id) for one in rows}
+        return dict.fromkeys(gates, found)
+
+    return entitled
 
 
 def _nothing_used(_: Any) -> Any:
@@ -162,6 +183,19 @@ GUARDS: tuple[Guard, ...] = (
         "4: an answer that means nothing is never read as passed",
         patch("interrupts.effects.declared.outcomes.Rule.holds", always(value=True)),
         (f"{CHECKS}::test_what_no_rule_is_about_is_no_ruling",),
+    ),
+    # Mails to substitutes: of what they may decide, while they stand in.
+    Guard(
+        "a substitute is told only while they stand in",
+        "7: of what waits, nobody is told for whom it does not wait",
+        patch("approvals.deciders._ASSIGN", _at_any_time),
+        (f"{OF_SUBSTITUTES}::test_nobody_is_reminded_after_they_stood_in",),
+    ),
+    Guard(
+        "a substitute is told only of what they may decide",
+        "7: of what waits, nobody is told for whom it does not wait",
+        patch("approvals.deciders.entitled", _of_any_substitution),
+        (f"{OF_SUBSTITUTES}::test_of_what_they_may_not_decide_a_substitute_is_told_nothing",),
     ),
     # 1. No effect without an authorization that was current when its intent committed.
     Guard(

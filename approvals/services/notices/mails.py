@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from approvals import owed
-from approvals.deciders import ASKED, REMINDER, UNDECIDABLE
+from approvals.deciders import ASKED, REMINDER, SUBSTITUTE, UNDECIDABLE
 from approvals.services.notices import gates, outcomes
 from approvals.services.notices.wishes import reader_of
 from approvals.services.notices.words import Together, Told, plain, url
@@ -31,6 +31,7 @@ _NEWS: Final[Mapping[str, News]] = {
     owed.VOTE: gates.voted,
     owed.ANSWER: gates.answered,
     owed.HANDED: gates.handed,
+    SUBSTITUTE: gates.standing_in,
     owed.FAILED: outcomes.failed,
     owed.UNKNOWN: outcomes.unknown,
     owed.RECOVERY: outcomes.to_settle,
@@ -44,6 +45,7 @@ _TOGETHER: Final[Mapping[str, Together]] = {
     owed.VOTE: Together("decisions you had approved were decided further", "decided"),
     owed.ANSWER: Together("questions of yours were answered by agents", "inbox"),
     owed.HANDED: Together("decisions were handed to you", "inbox"),
+    SUBSTITUTE: Together("decisions wait for somebody you stand in for", "inbox"),
     owed.FAILED: Together("calls you approved have failed", "decided"),
     owed.UNKNOWN: Together("calls you approved have an unknown outcome", "decided"),
     owed.RECOVERY: Together("calls have an unknown outcome, and are to be settled", "runs"),

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from approvals import owed
-from approvals.deciders import ASKED, REMINDER, UNDECIDABLE
+from approvals.deciders import ASKED, REMINDER, SUBSTITUTE, UNDECIDABLE
 from approvals.models import NoticePreference
 from tenants.models import Membership, Role, User
 from tenants.principal import Principal
@@ -32,6 +32,7 @@ _WANTED: Final[Mapping[str, Callable[[Wishes], bool]]] = {
     ASKED: lambda wishes: wishes.asked,
     REMINDER: lambda wishes: wishes.reminders,
     owed.HANDED: lambda wishes: wishes.asked,
+    SUBSTITUTE: lambda wishes: wishes.asked,
     owed.ANSWER: lambda wishes: wishes.answers,
     owed.VOTE: lambda wishes: wishes.votes,
     owed.EXPIRED: lambda wishes: wishes.expiries,
