@@ -30,6 +30,7 @@ DRY_RUNS = "tests/approvals/test_dry_runs.py"
 PREVIEWS = "tests/approvals/test_previews.py"
 CHECKS = f"{ENGINE}/effects/test_verifiers.py"
 OF_SUBSTITUTES = "tests/approvals/test_notices_of_substitutes.py"
+OF_INTERRUPTS = "tests/approvals/test_told_of_interrupts.py"
 BULK = "tests/approvals/test_bulk.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
@@ -81,6 +82,13 @@ def _of_any_substitution(_: Any) -> Any:
         return dict.fromkeys(gates, found)
 
     return entitled
+
+
+def _everybody(_: Any) -> Any:
+    """Who is to answer an interrupt: whoever is a member."""
+    from tenants.models import Membership
+
+    return lambda *_: set(Membership.objects.values_list("user_id", flat=True))
 
 
 def _nothing_used(_: Any) -> Any:
@@ -196,6 +204,15 @@ GUARDS: tuple[Guard, ...] = (
         "7: of what waits, nobody is told for whom it does not wait",
         patch("approvals.deciders.entitled", _of_any_substitution),
         (f"{OF_SUBSTITUTES}::test_of_what_they_may_not_decide_a_substitute_is_told_nothing",),
+    ),
+    Guard(
+        "an interrupt is told to those who are to answer it",
+        "7: of what waits, nobody is told for whom it does not wait",
+        patch("approvals.owed.answerers", _everybody),
+        (
+            f"{OF_INTERRUPTS}::test_a_run_that_is_to_complete_is_told_to_those_who_may_agree",
+            f"{OF_INTERRUPTS}::test_who_settles_no_more_or_does_not_want_it_is_not_told",
+        ),
     ),
     # 1. No effect without an authorization that was current when its intent committed.
     Guard(

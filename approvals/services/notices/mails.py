@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from approvals import owed
 from approvals.deciders import ASKED, REMINDER, SUBSTITUTE, UNDECIDABLE
-from approvals.services.notices import gates, outcomes
+from approvals.services.notices import gates, interrupts, outcomes
 from approvals.services.notices.wishes import reader_of
 from approvals.services.notices.words import Together, Told, plain, url
 from tenants.models import OutboxMessage, Tenant
@@ -36,6 +36,7 @@ _NEWS: Final[Mapping[str, News]] = {
     owed.UNKNOWN: outcomes.unknown,
     owed.RECOVERY: outcomes.to_settle,
     owed.FOUND: outcomes.found,
+    owed.HELD: interrupts.held,
 }
 _TOGETHER: Final[Mapping[str, Together]] = {
     ASKED: Together("decisions wait for you", "inbox"),
@@ -50,6 +51,7 @@ _TOGETHER: Final[Mapping[str, Together]] = {
     owed.UNKNOWN: Together("calls you approved have an unknown outcome", "decided"),
     owed.RECOVERY: Together("calls have an unknown outcome, and are to be settled", "runs"),
     owed.FOUND: Together("unknown outcomes have been found out", "runs"),
+    owed.HELD: Together("runs are interrupted and wait for an answer", "runs"),
 }
 
 

@@ -25,6 +25,7 @@ class Wishes:
     expiries: bool = True
     outcomes: bool = True
     recoveries: bool = True
+    interrupts: bool = True
 
 
 WISHES: Final = tuple(one.name for one in fields(Wishes))
@@ -39,9 +40,9 @@ _WANTED: Final[Mapping[str, Callable[[Wishes], bool]]] = {
     owed.FAILED: lambda wishes: wishes.outcomes,
     owed.UNKNOWN: lambda wishes: wishes.outcomes,
     owed.RECOVERY: lambda wishes: wishes.recoveries,
+    owed.HELD: lambda wishes: wishes.interrupts,
     owed.FOUND: lambda wishes: wishes.outcomes or wishes.recoveries,
 }
-_SETTLERS: Final = (Role.OPERATOR, Role.ADMIN)
 
 
 def wishes_of(user_id: UUID) -> Wishes:
@@ -67,4 +68,4 @@ def reader_of(kind: str, recipient: UUID) -> User | None:
 def _may_be_told(kind: str, role: str) -> bool:
     if kind == UNDECIDABLE:
         return role == Role.ADMIN
-    return kind != owed.RECOVERY or role in _SETTLERS
+    return kind != owed.RECOVERY or role in owed.SETTLERS
