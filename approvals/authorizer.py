@@ -113,6 +113,10 @@ class PolicyAuthorizer:
         """Have those told who approved the step, and where it is unknown those who settle it."""
         owed.tell_of_outcome(work, step)
 
+    def tell_of_interrupt(self, work: Work, interrupt: Interrupt) -> None:
+        """Have those told who are to answer it, where no gate and no other mail asks them."""
+        owed.tell_of_interrupt(work, interrupt)
+
     def may_decide_any(self, user_id: UUID, run: Run) -> bool:
         """Say whether the person may decide a tool of one of the run's steps."""
         return authority.may_decide_any(user_id, selectors.tools_of(run), run)

@@ -20,7 +20,7 @@ from approvals import authority, stages
 from approvals.authority import Call, Capacity, Refused, RunFor
 from approvals.calls import within
 from approvals.errors import NotYourStage
-from approvals.models import Assignment, Decision, Gate, Verdict
+from approvals.models import Assignment, Decision, Gate, Substitution, Verdict
 from tenants.models import GroupMember, Membership, OutboxMessage, Role
 from tenants.queue import tell_soon
 
@@ -28,6 +28,7 @@ from tenants.queue import tell_soon
 ASKED: Final = "notice.asked"
 REMINDER: Final = "notice.reminder"
 UNDECIDABLE: Final = "notice.undecidable"
+SUBSTITUTE: Final = "notice.substitute"  # what waits as a substitution begins: about it
 NOT_AN_APPROVER: Final = Refused("not-an-approver")
 NOT_YOUR_STAGE: Final = Refused("not-your-stage")
 
@@ -223,6 +224,23 @@ _WARNED: Final = """coalesce(
                 gate.expires_at - %(now)s::timestamptz
                     - make_interval(secs => (gate.routing ->> 'warn_before')::float8),
                 (gate.expires_at - %(now)s::timestamptz) / 2)"""
+
+
+def _with_substitutes(asked: str) -> str:
+    """Return the SQL of those who are asked, and of who stands in for them, then or later."""
+    return f"""(
+        SELECT asked.gate_id, asked.user_id, NULL::timestamptz AS starts_at,
+            NULL::timestamptz AS ends_at
+        FROM {asked} asked
+        UNION ALL SELECT asked.gate_id, stands.substitute_id, stands.starts_at, stands.ends_at
+        FROM {asked} asked JOIN approvals_substitution stands
+            ON stands.person_id = asked.user_id AND stands.ended_at IS NULL
+                AND stands.ends_at > %(now)s::timestamptz)"""  # noqa: S608 - names of ours
+
+
+# Whoever stands in is told only while they do.
+_WHILE: Final = """(told.starts_at IS NULL
+        OR (told.due_at >= told.starts_at AND told.due_at < told.ends_at))"""
 _ASSIGN: Final = f"""
     WITH may AS MATERIALIZED ({_entitled(_MEMBERS, None)}),
     added AS (
@@ -236,19 +254,20 @@ _ASSIGN: Final = f"""
     owed AS (
     INSERT INTO tenants_outboxmessage
         (id, tenant_id, kind, payload, about, recipient, due_at, attempts, error)
-    SELECT gen_random_uuid(), added.tenant_id, told.kind, '{{}}', added.gate_id, added.user_id,
+    SELECT gen_random_uuid(), gate.tenant_id, told.kind, '{{}}', gate.id, asked.user_id,
         told.due_at, 0, ''
-    FROM added
-    JOIN approvals_gate gate ON gate.id = added.gate_id
-    JOIN tenants_user person ON person.id = added.user_id AND person.email <> ''
-    LEFT JOIN approvals_noticepreference wants ON wants.user_id = added.user_id
+    FROM {_with_substitutes("added")} asked
+    JOIN approvals_gate gate ON gate.id = asked.gate_id
+    JOIN tenants_user person ON person.id = asked.user_id AND person.email <> ''
+    LEFT JOIN approvals_noticepreference wants ON wants.user_id = asked.user_id
     CROSS JOIN LATERAL (VALUES
-        ('{ASKED}', %(now)s::timestamptz, coalesce(wants.asked, true)),
+        ('{ASKED}', %(now)s::timestamptz, coalesce(wants.asked, true), asked.starts_at,
+            asked.ends_at),
         ('{REMINDER}', %(now)s::timestamptz
             + {_WARNED},
-            coalesce(wants.reminders, true))
-    ) told (kind, due_at, is_wanted)
-    WHERE told.is_wanted AND told.due_at IS NOT NULL
+            coalesce(wants.reminders, true), asked.starts_at, asked.ends_at)
+    ) told (kind, due_at, is_wanted, starts_at, ends_at)
+    WHERE told.is_wanted AND told.due_at IS NOT NULL AND {_WHILE}
     ON CONFLICT DO NOTHING RETURNING 1
     )
     SELECT NULL, NULL, NULL, '{{}}' FROM owed
@@ -285,12 +304,17 @@ _REMIND: Final = f"""
     INSERT INTO tenants_outboxmessage
         (id, tenant_id, kind, payload, about, recipient, due_at, attempts, error)
     SELECT gen_random_uuid(), gate.tenant_id, '{REMINDER}', '{{}}', gate.id, asked.user_id,
-        %(now)s::timestamptz + {_WARNED}, 0, ''
-    FROM approvals_gate gate
-    JOIN approvals_assignment asked ON asked.gate_id = gate.id AND asked.passed_at IS NULL
+        told.due_at, 0, ''
+    FROM {_with_substitutes("(SELECT * FROM approvals_assignment WHERE passed_at IS NULL)")} asked
+    JOIN approvals_gate gate ON gate.id = asked.gate_id
     JOIN tenants_user person ON person.id = asked.user_id AND person.email <> ''
     LEFT JOIN approvals_noticepreference wants ON wants.user_id = asked.user_id
-    WHERE gate.id = %(gate)s AND coalesce(wants.reminders, true)
+    CROSS JOIN LATERAL (VALUES
+        (%(now)s::timestamptz + {_WARNED}, asked.starts_at, asked.ends_at)
+    ) told (due_at, starts_at, ends_at)
+    WHERE gate.id = ANY(%(gates)s) AND coalesce(wants.reminders, true)
+        AND (%(to)s::uuid IS NULL OR asked.user_id = %(to)s::uuid)
+        AND told.due_at IS NOT NULL AND {_WHILE}
     ON CONFLICT DO NOTHING"""  # noqa: S608 - names of ours
 
 
@@ -301,8 +325,29 @@ def remind_anew(gate_id: UUID, now: datetime) -> None:
     """
     of_gate = OutboxMessage.objects.filter(kind=REMINDER, about=gate_id)
     of_gate.filter(Q(attempts=0) | Q(due_at=None)).delete()
+    _remind([gate_id], now, None)
+
+
+def _remind(gates: Sequence[UUID], now: datetime, to: UUID | None) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_REMIND, {"gate": gate_id, "now": now})
+        cursor.execute(_REMIND, {"gates": list(gates), "now": now, "to": to})
+
+
+def tell_substitute(substitution: Substitution, now: datetime) -> None:
+    """Have a substitute told, as it begins, of what waits by then, and reminded of what does now."""
+    begins = max(now, substitution.starts_at)
+    OutboxMessage.objects.create(
+        kind=SUBSTITUTE,
+        payload={},
+        about=substitution.pk,
+        recipient=substitution.substitute_id,
+        due_at=begins,
+    )
+    waits = Assignment.objects.filter(user=substitution.person_id, passed_at=None)
+    gates = list(waits.filter(gate__expires_at__gt=begins).values_list("gate_id", flat=True))
+    if gates:
+        _remind(gates, begins, substitution.substitute_id)
+    tell_soon()
 
 
 def nobody_may(gate: Gate) -> bool:

@@ -13,7 +13,15 @@ from uuid import UUID
 
 from approvals import selectors
 from approvals.models import Assignment, Decision, Gate
-from interrupts.models import Interrupt, InterruptStatus, Question, Reason, Step, StepStatus
+from interrupts.models import (
+    Interrupt,
+    InterruptStatus,
+    Question,
+    Reason,
+    Run,
+    Step,
+    StepStatus,
+)
 from interrupts.work import Work
 from tenants.models import Membership, OutboxMessage, Role
 from tenants.queue import tell_soon
@@ -26,6 +34,21 @@ FAILED: Final = "notice.failed"  # what the person approved: about the step
 UNKNOWN: Final = "notice.unknown"  # likewise: about the interrupt
 RECOVERY: Final = "notice.recovery"  # an operator is to settle it: about the same interrupt
 FOUND: Final = "notice.found"  # what was told as unknown is known: about the same interrupt
+HELD: Final = "notice.held"  # the person is to answer an interrupt: about it
+# Interrupts that nothing else tells of: of those with a gate its mails do, who stopped a run knows it.
+TOLD: Final = frozenset(
+    {
+        Reason.VERIFIER_REJECTED,
+        Reason.EFFECT_FAILED,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.CONTEXT_MISSING,
+        Reason.INPUT_REQUIRED,
+        Reason.AGENT_REQUESTED,
+        Reason.OWNER_LOST,
+        Reason.MILESTONE,
+    }
+)
+SETTLERS: Final = (Role.OPERATOR, Role.ADMIN)
 # Most lost answers are found out by asking the tool; whom nobody can help is told after that.
 PATIENCE: Final = timedelta(minutes=1)
 
@@ -74,11 +97,37 @@ def _tell_of_unknown(work: Work, step: Step) -> None:
     if recovery is None:
         return
     due_at = work.now + PATIENCE if step.ask_at is not None else work.now
-    roles = (Role.OPERATOR, Role.ADMIN)
-    settle = Membership.objects.filter(role__in=roles, active=True)
-    settlers = set(settle.values_list("user_id", flat=True))
+    settlers = _in_roles(SETTLERS)
     _owe(RECOVERY, recovery.pk, settlers, due_at)
     _owe(UNKNOWN, recovery.pk, _approvers(step) - settlers, due_at)
+
+
+def tell_of_interrupt(work: Work, interrupt: Interrupt) -> None:
+    """Have those told who are to answer it; a silent agent may come back within a minute."""
+    if interrupt.gate is not None or interrupt.reason not in TOLD:
+        return
+    due_at = work.now + PATIENCE if interrupt.reason == Reason.OWNER_LOST else work.now
+    _owe(HELD, interrupt.pk, answerers(interrupt, work.run), due_at)
+
+
+def answerers(interrupt: Interrupt, run: Run) -> set[UUID]:
+    """Return who is to answer the interrupt: not who opened it, and of deciders who approved its step.
+
+    A run's completion is agreed to neither by whom it is for nor by who answers for its agent.
+    """
+    found = _in_roles([role for role in SETTLERS if role in interrupt.who])
+    if "requester" in interrupt.who and run.requested_by_id is not None:
+        found.add(run.requested_by_id)
+    if "decider" in interrupt.who and interrupt.step is not None:
+        found |= _approvers(Step.objects.get(pk=str(interrupt.step)))
+    if interrupt.reason == Reason.MILESTONE:
+        found -= {run.requested_by_id, run.agent.owner_id}
+    return {one for one in found if str(one) != interrupt.opened_by.get("id")}
+
+
+def _in_roles(roles: Iterable[str]) -> set[UUID]:
+    live = Membership.objects.filter(role__in=list(roles), active=True)
+    return set(live.values_list("user_id", flat=True))
 
 
 def _recoveries(step: Step) -> list[Interrupt]:

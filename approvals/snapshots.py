@@ -6,7 +6,7 @@ All of it is made by the service from what is stored. The agent's own words are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,13 +16,13 @@ from uuid import UUID
 from approvals.models import Ceremony, Gate
 from config import jsontext
 from config.keys import current_key_id, derive
-from interrupts import paths, templates
+from interrupts import templates
+from interrupts.digests import call_digest
 from interrupts.effects import Preview, PreviewFailed
 from interrupts.models import Effect, Risk, Run, Step, StepStatus, ToolVersion
 from tenants import imprints
 
 MAX_PREVIEW_BYTES: Final = 64 * 1024
-SHORTEST_SECRET: Final = 4  # characters; a shorter one stands in too many words
 MAX_PREVIOUS: Final = 20
 
 _BY_RISK: Final = {
@@ -140,49 +140,12 @@ def preview_shown(preview: Preview, asked: Asked) -> dict[str, Any]:
     }
     if len(jsontext.canonical(shown)) > MAX_PREVIEW_BYTES:
         raise PreviewFailed(f"The preview is larger than {MAX_PREVIEW_BYTES} bytes.")
-    concealed: dict[str, Any] = _conceal(shown, secrets_of(asked.arguments, asked.sensitive))
-    return concealed
+    return templates.concealed(shown, asked.arguments, asked.sensitive)
 
 
-def secrets_of(arguments: Any, sensitive: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts at sensitive paths, the longest first, that must not be shown elsewhere."""
-    found: set[str] = set()
-
-    def collect(value: Any) -> Any:
-        found.update(text for text in _texts(value) if len(text) >= SHORTEST_SECRET)
-        return value
-
-    if sensitive:
-        paths.replace(arguments, paths.parse_pointers(sensitive), collect)
-    return tuple(sorted(found, key=len, reverse=True))
-
-
-def _texts(value: Any) -> Iterable[str]:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield str(value)
-
-
-def _conceal(value: Any, secrets: Sequence[str]) -> Any:
-    if not secrets:
-        return value
-    if isinstance(value, dict):
-        return {_conceal(key, secrets): _conceal(one, secrets) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_conceal(one, secrets) for one in value]
-    if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in secrets:
-        return templates.MASK
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, templates.MASK)
-    return value
-
-
-def why(run: Run, step: Step, previous: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def why(
+    run: Run, step: Step, asked: Asked, previous: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """Return why the agent wants it, in its own words: untrusted text, to be shown as such."""
     said: Mapping[str, Any] = step.proposal
     return {
@@ -192,8 +155,42 @@ def why(run: Run, step: Step, previous: Sequence[Mapping[str, Any]]) -> dict[str
         "confidence": said.get("confidence"),
         "risk_score": said.get("risk_score"),
         "milestone": said.get("milestone"),
+        "dry_run": dry_run(step, asked),
         "previous_steps": list(previous),
     }
+
+
+def dry_run(step: Step, asked: Asked) -> dict[str, Any] | None:
+    """Return the dry run that the agent attached to its proposal: its word, and no preview.
+
+    It is ``outdated`` where other arguments are asked about than those it was made with.
+    """
+    said = step.proposal.get("dry_run")
+    if said is None:
+        return None
+    call = call_digest(asked.tool, jsontext.canonical(asked.arguments))
+    shown = templates.concealed(said, asked.arguments, asked.sensitive)
+    return {**shown, "outdated": call != step.proposed_digest}
+
+
+def differs_in(dry_run: Mapping[str, Any], preview: Mapping[str, Any] | None) -> list[str] | None:
+    """Return the objects of which a tool's preview says something else than the agent's dry run.
+
+    None where it can't be told: there is no preview, it names no change, or the dry run is outdated.
+    """
+    if preview is None or not preview["changes"] or dry_run["outdated"]:
+        return None
+    told, said = _by_object(preview), _by_object(dry_run)
+    return [name for name in {**told, **said} if told.get(name) != said.get(name)]
+
+
+def _by_object(shown: Mapping[str, Any]) -> dict[str, list[bytes]]:
+    found: dict[str, list[bytes]] = {}
+    for change in shown["changes"]:
+        found.setdefault(change["object"], []).append(
+            jsontext.canonical([change["before"], change["after"]])
+        )
+    return {name: sorted(changes) for name, changes in found.items()}
 
 
 def previous_step(step: Step) -> dict[str, Any]:
@@ -243,13 +240,21 @@ def snapshot(gate: Gate, arguments: Any, version: ToolVersion) -> dict[str, Any]
         "effect": gate.effect,
         "ceremony": gate.ceremony,
         "what": what(gate, arguments, version),
-        "why": {"started_by": [], **gate.why},
+        "why": _why(gate),
         "what_could_go_wrong": gate.what_could_go_wrong,
         "triggers": gate.triggers,
         "policy_version": gate.policy_version,
         "required_confirmation": gate.required_confirmation,
         "expires_at": instant(gate.expires_at),
     }
+
+
+def _why(gate: Gate) -> dict[str, Any]:
+    """Return it as it is shown: with what was not yet told when older gates opened."""
+    shown = {"started_by": [], "dry_run": None, **gate.why}
+    if (said := shown["dry_run"]) is not None:
+        shown["dry_run"] = {**said, "differs_in": differs_in(said, gate.preview)}
+    return shown
 
 
 def instant(moment: datetime | None) -> str | None:

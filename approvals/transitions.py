@@ -107,6 +107,7 @@ def open_gate(
     Where its tool offers a preview the gate is preparing, and a worker takes it after the commit.
     """
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
+    asked = Asked(step.tool_name, version, json.loads(content.get(step.arguments)))
     previous = selectors.previous_steps(step, snapshots.MAX_PREVIOUS)
     offers = catalogue.offers(version, step.tool_name)
     gate = Gate(
@@ -119,7 +120,9 @@ def open_gate(
         risk=version.risk,
         effect=version.effect,
         arguments=step.arguments,
-        why=snapshots.why(work.run, step, [snapshots.previous_step(one) for one in previous]),
+        why=snapshots.why(
+            work.run, step, asked, [snapshots.previous_step(one) for one in previous]
+        ),
         what_could_go_wrong=snapshots.risks(version, step, undoable=offers.compensate),
         twin=step.twin,
         expires_at=judgement.expires_at,
@@ -127,7 +130,7 @@ def open_gate(
         opened_at=work.now,
     )
     require(gate, judgement)
-    show(gate, asked_about(gate, json.loads(content.get(step.arguments))))
+    show(gate, asked)
     gate.pattern = Pattern.PROPOSE_CONFIRM
     gate.state = GateState.PENDING
     if offers.preview:
@@ -294,7 +297,8 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     gate.stage = None
     require(gate, judgement)
     show(gate, asked)
-    gate.save(update_fields=[*SHOWN, *REQUIRED])
+    gate.why["dry_run"] = snapshots.dry_run(step, asked)
+    gate.save(update_fields=[*SHOWN, *REQUIRED, "why"])
     _tell_end(work, gate)
     discount(work, gate)
     if gate.stages:

@@ -69,6 +69,9 @@ class Authorizer(Protocol):
     def tell_of_outcome(self, work: Work, step: Step) -> None:
         """Have those told whom it concerns that an outcome is unknown, failed, or found out."""
 
+    def tell_of_interrupt(self, work: Work, interrupt: Interrupt) -> None:
+        """Have those told who are to answer an interrupt that was opened just now."""
+
     def may_decide_any(self, user_id: UUID, run: Run) -> bool:
         """Say whether the person may decide a tool of one of the run's steps."""
 

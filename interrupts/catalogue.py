@@ -76,7 +76,11 @@ def verifier(tenant: UUID, version_id: UUID, authority_version: int) -> effects.
     if found.verifier is None:
         raise ValueError("the version has no verifier")
     return effects.judge_for(
-        found.verifier, secret=secret_of(found), allowed_hosts=authorizer().allowed_hosts()
+        found.verifier,
+        secret=secret_of(found),
+        allowed_hosts=authorizer().allowed_hosts(),
+        tenant=Tenant.objects.values_list("slug", flat=True).get(pk=tenant),
+        read_secrets=_read_secrets,
     )
 
 

@@ -19,6 +19,7 @@ from interrupts.effects.validation import (
     DEFAULT_TIMEOUT,
     arguments_named,
     check_effect,
+    judged_in_urls,
     secrets_named,
 )
 from interrupts.models import Choice, Effect, Risk
@@ -130,6 +131,7 @@ _ABSENT: Final[Mapping[str, Any]] = {
     "compensate": None,
 }
 _TEMPLATES: Final = {"headline": False, "consequence": False, "confirmation": True}
+_HIDDEN: Final = "What is sensitive stands in no URL and is shown in no preview."
 _check_shape = compile_check(SHAPE)
 
 
@@ -198,7 +200,10 @@ def _request_faults(declaration: Mapping[str, Any], sensitive: tuple[Path, ...])
         if path and not declares(schema, path):
             yield place, f"{{arguments.{'.'.join(path)}}} names no declared argument."
         if (is_url or place.startswith("/preview/answer/")) and overlaps(path, sensitive):
-            yield place, "What is sensitive stands in no URL and is shown in no preview."
+            yield place, _HIDDEN
+    for place, path in judged_in_urls(declaration):
+        if overlaps(path, sensitive):
+            yield place, _HIDDEN
 
 
 def secret_faults(

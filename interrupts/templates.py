@@ -9,7 +9,7 @@ as nothing or reorder the text are written out.
 import hashlib
 import hmac
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -31,6 +31,7 @@ MASK: Final = "•••"
 NOT_GIVEN: Final = "(not given)"
 MAX_TEMPLATE: Final = 500
 MAX_VALUE: Final = 200
+SHORTEST_SECRET: Final = 4  # characters; a shorter one stands in too many words
 
 Fault = tuple[str, str]
 
@@ -177,3 +178,54 @@ def _visible(text: str) -> str:
         f"\\u{{{ord(char):x}}}" if unicodedata.category(char) in _INVISIBLE else char
         for char in text
     )
+
+
+def secrets_of(arguments: Any, sensitive: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts at sensitive paths, the longest first, that must not be shown elsewhere."""
+    found: set[str] = set()
+
+    def collect(value: Any) -> Any:
+        found.update(text for text in _texts(value) if len(text) >= SHORTEST_SECRET)
+        return value
+
+    if sensitive:
+        replace(arguments, parse_pointers(sensitive), collect)
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def concealed(said: Mapping[str, Any], arguments: Any, sensitive: Sequence[str]) -> dict[str, Any]:
+    """Return what is said of a call, `{summary, changes, warnings}`, without its sensitive values."""
+    secrets = secrets_of(arguments, sensitive)
+    return {
+        "summary": _conceal(said["summary"], secrets),
+        "changes": [
+            {name: _conceal(change[name], secrets) for name in ("object", "before", "after")}
+            for change in said["changes"]
+        ],
+        "warnings": _conceal(said["warnings"], secrets),
+    }
+
+
+def _conceal(value: Any, secrets: Sequence[str]) -> Any:
+    if not secrets:
+        return value
+    if isinstance(value, dict):
+        return {_conceal(key, secrets): _conceal(one, secrets) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_conceal(one, secrets) for one in value]
+    if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in secrets:
+        return MASK
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+    return value

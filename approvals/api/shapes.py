@@ -38,6 +38,18 @@ PREVIEW: Final = shown(
     observed_at=INSTANT,
     fresh_until=INSTANT_OR_NONE,
 )
+DRY_RUN: Final = shown(
+    summary=TEXT,
+    changes=PREVIEW["properties"]["changes"],
+    warnings=listed(TEXT),
+    outdated={**FLAG, "description": "It is of other arguments: people edited them since."},
+    differs_in={
+        **listed(TEXT),
+        "type": ["array", "null"],
+        "description": "Objects of which the tool's own preview says something else; null: it"
+        " can't be told.",
+    },
+)
 _FOR_PEOPLE: Final = "Left out for agents."
 INTEGER_OR_NONE: Final = nullable(INTEGER)
 QUORUM: Final = shown(needed=INTEGER, given=INTEGER)
@@ -156,6 +168,9 @@ _GATE: Final[Schema] = shown(
         confidence=nullable(NUMBER),
         risk_score=nullable(NUMBER),
         milestone=TEXT_OR_NONE,
+        dry_run=or_none(
+            {**DRY_RUN, "description": "Of the agent's own making: its word, and no preview."}
+        ),
         previous_steps=listed(
             shown(id=ID, position=INTEGER, tool=TEXT, status=TEXT, outcome=TEXT_OR_NONE)
         ),

@@ -16,6 +16,8 @@ class NoticePreference(TenantOwned):
     expiries = models.BooleanField(default=True)  # when what waited for them has expired
     outcomes = models.BooleanField(default=True)  # when what they approved failed or is unknown
     recoveries = models.BooleanField(default=True)  # when they are to settle an unknown outcome
+    # By the database too: hosts of an older release write rows without it.
+    interrupts = models.BooleanField(default=True, db_default=True)  # when they are to answer one
 
     class Meta:
         constraints = [

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from approvals import substitutes
+from approvals import deciders, substitutes
 from approvals.models import Substitution
 from approvals.services.inboxes import refresh_inboxes
 from config.errors import Forbidden, InvalidBody, PeopleOnly
@@ -93,6 +93,7 @@ def set_substitution(
         created_at=now,
         created_by=UUID(actor.id) if actor.kind == "user" else None,
     )
+    deciders.tell_substitute(made, now)
     record(actor, [Change("substitution", person, None, _state(made))])
     return Set(made, replayed=False)
 

@@ -23,6 +23,7 @@ _OFFERS: Final[Mapping[str, str]] = {
     "votes": "When somebody else approves, changes or rejects what I had approved.",
     "outcomes": "When what I approved has failed, its outcome is unknown, or was found out.",
     "recoveries": "When an outcome stays unknown and is to be settled by an operator or admin.",
+    "interrupts": "When a run is interrupted and I am one of those who say how it goes on.",
 }
 
 

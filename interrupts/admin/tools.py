@@ -55,12 +55,13 @@ _HELP: Final[Mapping[str, str]] = {
     ' "respond"], where nothing stands here. To approve and to reject can\'t be taken away.',
     "executor": '{"kind": "http", "url": "https://…", "timeout": 10}, or a "request" of an API of'
     " its own in place of the url.",
-    "preview": '{"url": "https://…"}, a "request" with what is shown, or nothing.',
+    "preview": '{"url": "https://…"}, a "request" with what is shown, or nothing; of a python tool'
+    ' {}, or {"function": "…"}.',
     "reconcile": '{"url": "https://…/{key}", "settle_after": 10}, a "request" with "outcomes", or'
     " nothing.",
     "compensate": '{"url": "https://…/{key}/compensate"}, a "request", or nothing.',
-    "verifier": 'Who judges its receipts: {"kind": "http", "url": "https://…"}, {"kind": "python",'
-    ' "function": "…"}, or nothing.',
+    "verifier": 'Who judges its receipts: {"kind": "http", "url": "https://…"}, or a "request" with'
+    ' "outcomes"; {"kind": "python", "function": "…"}, or nothing.',
 }
 _LINES: Final = 500  # the longest text of one line that a declaration holds
 

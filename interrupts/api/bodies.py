@@ -98,6 +98,18 @@ PUT_STATE: Final = members({"agent_state": ANY_STATE}, {"session": SESSION})
 
 # Steps
 
+# What the agent found when it tried the call itself; as a whole no larger than a tool's preview.
+DRY_RUN: Final = members(
+    {
+        "summary": text(10_000, least=1),
+        "changes": {
+            "type": "array",
+            "items": members({"object": text(1000, least=1)}, {"before": ANY, "after": ANY}),
+            "maxItems": 200,
+        },
+    },
+    {"warnings": {"type": "array", "items": text(1000, least=1), "maxItems": 50}},
+)
 _STEP_REQUIRED: Final[dict[str, Schema]] = {"tool": NAME, "arguments": FREE}
 _STEP_OPTIONAL: Final[dict[str, Schema]] = {
     "key": text(255, least=1, description="The agent's own name for the step, unique for ever."),
@@ -106,6 +118,7 @@ _STEP_OPTIONAL: Final[dict[str, Schema]] = {
     "risk_score": SHARE,
     "milestone": NAME,
     "failure_modes": {"type": "array", "items": text(1000), "maxItems": 50},
+    "dry_run": DRY_RUN,
     "cost": COST,
     "context": {
         "type": "array",

@@ -97,7 +97,7 @@ def effect_for(
     declares besides.
     """
     if executor["kind"] == "python":
-        return PythonEffect(executor.get("function"))
+        return PythonEffect(executor.get("function"), (preview or {}).get("function"))
     own = HttpEffect(
         url=executor.get("url"),
         preview_url=_url(preview),
@@ -115,9 +115,17 @@ def effect_for(
 
 
 def judge_for(
-    declared: Mapping[str, Any], *, secret: str | None, allowed_hosts: Iterable[str]
+    declared: Mapping[str, Any],
+    *,
+    secret: str | None,
+    allowed_hosts: Iterable[str],
+    tenant: str = "",
+    read_secrets: SecretReader = _no_secrets,
 ) -> Verifier:
-    """Return who judges what a tool did; requests are signed and bounded as the tool's own."""
+    """Return who judges what a tool did; requests are signed and bounded as the tool's own.
+
+    A declared request is not signed; `tenant` and `read_secrets` are as of a tool's.
+    """
     own = HttpEffect(
         url=None,
         preview_url=None,
@@ -126,7 +134,7 @@ def judge_for(
         secret=secret,
         allowed_hosts=_allowed(allowed_hosts),
     )
-    return verifier_for(declared, own)
+    return verifier_for(declared, own, tenant, read_secrets)
 
 
 def _allowed(hosts: Iterable[str]) -> frozenset[str]:
@@ -154,15 +162,20 @@ def offers_of(
     reconcile: _Part,
     compensate: _Part,
 ) -> Offers:
-    """Tell what a tool offers: by its URLs, or by the installed function that it names."""
+    """Tell what a tool offers: by its URLs, or by the installed function that it names.
+
+    A preview that is declared is owed, also where what takes it is not installed here.
+    """
     if executor["kind"] != "python":
         return Offers(bool(preview), bool(reconcile), bool(compensate))
     try:
         found = tool_named(executor.get("function", tool))
     except NotInstalled:
-        return Offers(preview=False, reconcile=False, compensate=False)
+        return Offers(preview=preview is not None, reconcile=False, compensate=False)
     return Offers(
-        found.preview is not None, found.reconcile is not None, found.compensate is not None
+        preview is not None or found.preview is not None,
+        found.reconcile is not None,
+        found.compensate is not None,
     )
 
 

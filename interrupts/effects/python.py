@@ -12,6 +12,10 @@ whatever the function does later, and its late receipt then settles it.
 What a tool says: it returns (succeeded), returns an `Observed` (what that says), raises
 `NotPerformed` (nothing was begun, send it again) or `Refused` (nothing was done, for good).
 Any other exception says nothing about what it did, so the outcome is unknown.
+
+A preview is the tool's own, or a function in `abeyance.previews` that the declaration names:
+`function(arguments, call) -> Preview`. It has no effect, and so may be left behind where it takes
+longer than `call.timeout`: it runs in a thread beside the one that asks, for no tenant.
 """
 
 import inspect
@@ -27,6 +31,7 @@ from typing import Any, Final
 from config.errors import Problem
 from config.jsontext import canonical, parse
 from config.keeping import kept, loses
+from interrupts.effects.aside import Late, within
 from interrupts.effects.base import (
     MAX_RESULT_BYTES,
     REPLACED,
@@ -45,6 +50,7 @@ from interrupts.effects.base import (
 from interrupts.effects.previews import UnreadablePreview, preview_of
 
 GROUP: Final = "abeyance.tools"
+PREVIEWS: Final = "abeyance.previews"
 
 logger = logging.getLogger(__name__)
 
@@ -68,30 +74,35 @@ class NotInstalled(Exception):
     """No usable function of that name is installed; the message may be shown."""
 
 
+Previewing = Callable[[dict[str, Any], Call], Any]
+
+
 @dataclass(frozen=True, slots=True)
 class PythonTool:
     """What an entry point offers. A plain function may carry the last three as attributes."""
 
     execute: Callable[[dict[str, Any], Call], Any]
-    preview: Callable[[dict[str, Any], Call], Any] | None = None
+    preview: Previewing | None = None
     reconcile: Callable[[dict[str, Any], Call], Reconciled] | None = None
     compensate: Callable[[dict[str, Any], Call, Any, str | None], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PythonEffect:
-    """The installed function of this name, or of the tool's name where it is None."""
+    """The installed function of this name, or of the tool's name where it is None.
+
+    `previewer` names the installed function that previews it, where that is not the tool's own.
+    """
 
     function: str | None = None
+    previewer: str | None = None
 
     def preview(self, call: Call) -> Preview:
         try:
-            tool = tool_named(self.function or call.tool)
+            look = previewing(self.function or call.tool, self.previewer)
         except NotInstalled as fault:
             raise PreviewFailed(str(fault)) from fault
-        if tool.preview is None:
-            raise PreviewFailed("The tool has no preview.")
-        return _previewed(call, partial(tool.preview, json.loads(call.arguments), call))
+        return _previewed(call, partial(look, json.loads(call.arguments), call))
 
     def execute(self, call: Call) -> Observed:
         try:
@@ -125,6 +136,20 @@ def tool_named(name: str) -> PythonTool:
     """Return the installed tool of this name, imported once a process. Raises `NotInstalled`."""
     loaded = installed_named(name, GROUP, "tool")
     return loaded if isinstance(loaded, PythonTool) else _from_function(loaded)
+
+
+def previewing(tool: str, previewer: str | None) -> Previewing:
+    """Return what previews an installed tool: its own preview, or the installed one of that name.
+
+    Raises `NotInstalled`.
+    """
+    if previewer is not None:
+        found: Previewing = installed_named(previewer, PREVIEWS, "preview")
+        return found
+    own = tool_named(tool).preview
+    if own is None:
+        raise NotInstalled("The tool has no preview.")
+    return own
 
 
 @cache
@@ -231,12 +256,12 @@ def _kept(value: Any) -> tuple[Any, bool]:
 
 def _previewed(call: Call, act: Callable[[], Any]) -> Preview:
     try:
-        value = act()
+        value = within(call.timeout, call.tool, act)
         shown = _storable(asdict(value) if isinstance(value, Preview) else value)
         return preview_of(shown if isinstance(shown, dict) else {})
     except (PreviewFailed, Refused, NotPerformed) as fault:
         raise PreviewFailed(plain(str(fault))) from fault
-    except UnreadablePreview as fault:
+    except (UnreadablePreview, Late) as fault:
         raise PreviewFailed(f"No preview could be taken. {fault}") from fault
     except Exception as fault:  # foreign code; a preview has no effect
         _log_raised(f"preview of {call.tool}", fault)

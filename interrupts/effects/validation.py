@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from config.errors import pointer
 from interrupts.effects.declared.shape import check_part
-from interrupts.effects.declared.slots import arguments_of, carries_key, secrets_of
-from interrupts.effects.python import NotInstalled, PythonTool, tool_named
+from interrupts.effects.declared.slots import carries_key, named_below, secrets_of
+from interrupts.effects.python import NotInstalled, PythonTool, previewing, tool_named
 from interrupts.effects.targets import KEY, InvalidUrl, target_of
 from interrupts.effects.verifiers import verifier_named
 from interrupts.paths import Path
@@ -52,7 +52,7 @@ def check_effect(declaration: Mapping[str, Any]) -> list[Fault]:
 
 def declared_parts(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the parts of a checked declaration that spell out their request, each with its name."""
-    for part in ("executor", *_URL_PARTS):
+    for part in ("executor", *_URL_PARTS, "verifier"):
         if (declared := declaration.get(part)) is not None and "request" in declared:
             yield part, declared
 
@@ -69,8 +69,16 @@ def secrets_named(declaration: Mapping[str, Any]) -> list[Fault]:
 def arguments_named(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Path, bool]]:
     """Yield each argument that declared requests name: place, path, and whether a URL holds it."""
     for part, declared in declared_parts(declaration):
-        for place, path, is_url in arguments_of(part, declared):
+        for place, path, is_url in named_below(part, declared, ("arguments",)):
             yield pointer(part) + place, path, is_url
+
+
+def judged_in_urls(declaration: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """Yield what a declared verifier's URL holds of a result: place and path."""
+    for part, declared in declared_parts(declaration):
+        for place, path, is_url in named_below(part, declared, ("receipt", "result")):
+            if is_url:
+                yield pointer(part) + place, path
 
 
 def _part(
@@ -117,9 +125,10 @@ def _members(
 
 
 def _python(executor: Mapping[str, Any], declaration: Mapping[str, Any]) -> Iterator[Fault]:
-    for part in ("preview", "compensate"):
-        if declaration.get(part) is not None:
-            yield pointer(part), "A python tool brings its own; nothing is declared here."
+    if declaration.get("compensate") is not None:
+        yield "/compensate", "A python tool brings its own; nothing is declared here."
+    if declaration.get("preview") is not None:
+        yield from _members("preview", declaration["preview"], {}, {"function": _name})
     if declaration.get("reconcile") is not None:
         yield from _members("reconcile", declaration["reconcile"], {}, _ASKING)
     name = executor.get("function", declaration.get("name"))
@@ -132,11 +141,24 @@ def _python(executor: Mapping[str, Any], declaration: Mapping[str, Any]) -> Iter
         yield place, str(fault)
         return
     yield from _reconcilable(tool, declaration)
+    yield from _previewable(name, declaration.get("preview"))
 
 
 def _reconcilable(tool: PythonTool, declaration: Mapping[str, Any]) -> Iterator[Fault]:
     if declaration.get("reconcile") is not None and tool.reconcile is None:
         yield "/reconcile", "The installed function cannot be asked what became of a call."
+
+
+def _previewable(tool: str, declared: Any) -> Iterator[Fault]:
+    """Check that what is to preview the tool is installed."""
+    if not isinstance(declared, Mapping) or not declared.keys() <= {"function"}:
+        return
+    if "function" in declared and _name(declared["function"]):
+        return
+    try:
+        previewing(tool, declared.get("function"))
+    except NotInstalled as fault:
+        yield "/preview/function" if "function" in declared else "/preview", str(fault)
 
 
 def _verifier_faults(declared: Any) -> Iterator[Fault]:
@@ -147,7 +169,7 @@ def _verifier_faults(declared: Any) -> Iterator[Fault]:
     if not isinstance(kind, str) or kind not in _VERIFIERS:
         yield "/verifier/kind", "The kind is one of http and python."
         return
-    faults = list(_members("verifier", declared, _VERIFIERS[kind], _JUDGING))
+    faults = list(_part("verifier", declared, _VERIFIERS[kind], _JUDGING))
     yield from faults
     if kind == "python" and not faults:
         try:

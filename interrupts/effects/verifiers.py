@@ -18,8 +18,10 @@ from typing import Any, Final, Protocol
 
 from config.jsontext import canonical
 from interrupts.effects.base import MAX_ERROR, Call, plain
+from interrupts.effects.declared.effect import DeclaredEffect, Part, SecretReader
+from interrupts.effects.declared.outcomes import Means
 from interrupts.effects.exchange import Lost, NotSent, Unsendable
-from interrupts.effects.http import HttpEffect, Unreadable, log_fault
+from interrupts.effects.http import HttpEffect, Unreadable, log_fault, status_of
 from interrupts.effects.python import NotInstalled, installed_named
 
 GROUP: Final = "abeyance.verifiers"
@@ -32,6 +34,9 @@ class Says(StrEnum):
 
     PASSED = "passed"
     REJECTED = "rejected"
+
+
+_RULES: Final = {Means.PASSED: Says.PASSED, Means.REJECTED: Says.REJECTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,35 @@ class HttpVerifier:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredVerifier:
+    """A checker that speaks a protocol of its own: what its answers mean is declared.
+
+    What no rule is about, and what can't be read, is no ruling.
+    """
+
+    part: Part
+    far_end: DeclaredEffect
+
+    def judge(self, call: Call, seen: Seen) -> Ruling:
+        more = {
+            "receipt": seen.document(),
+            "tool": call.tool,
+            "tool_version": call.tool_version,
+        }
+        try:
+            answered = self.far_end.ask(self.part, call, more)
+        except (Unsendable, NotSent, Lost) as fault:
+            log_fault("judging", call, fault)
+            return Ruling(None, error=plain(str(fault)))
+        rule = self.part.decide(answered)
+        says = _RULES.get(rule.means) if rule else None
+        if says is None:
+            said = f"The verifier answered {status_of(answered.answer)} and ruled nothing."
+            return Ruling(None, error=plain(said))
+        return Ruling(says, plain(self.part.words(answered), MAX_ERROR))
+
+
+@dataclass(frozen=True, slots=True)
 class PythonVerifier:
     """The installed function of this name: `function(arguments, receipt, call) -> Ruling`."""
 
@@ -135,8 +169,15 @@ def verifier_named(name: str) -> VerifierFunction:
     return found
 
 
-def verifier_for(declared: Mapping[str, Any], far_end: HttpEffect) -> Verifier:
+def verifier_for(
+    declared: Mapping[str, Any], far_end: HttpEffect, tenant: str, read_secrets: SecretReader
+) -> Verifier:
     """Return who judges, as it is declared; `far_end` signs and is bounded as the tool's calls."""
     if declared["kind"] == "python":
         return PythonVerifier(declared["function"])
+    if "request" in declared:
+        part = Part.of("verifier", declared)
+        return DeclaredVerifier(
+            part, DeclaredEffect(far_end, {"verifier": part}, tenant, read_secrets)
+        )
     return HttpVerifier(declared["url"], far_end)

@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from config import jsontext
 from config.errors import InvalidBody, faults
-from interrupts import catalogue, content, imprints
+from interrupts import catalogue, content, imprints, templates
 from interrupts.authorizer import Judgement, authorizer
 from interrupts.digests import call_digest, step_digest
 from interrupts.errors import (
@@ -45,6 +45,7 @@ PATROL = timedelta(seconds=5)
 TWIN = "The same call was made before, and nobody knows whether it was performed."
 # What the agent says of its proposal; kept as its words, trusted in nothing.
 WORDS = ("reasoning", "confidence", "risk_score", "milestone", "failure_modes", "cost", "context")
+MAX_DRY_RUN_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -85,6 +86,7 @@ def propose(
     and nothing else), InvalidBody.
     """
     drafts = [_draft(index, document) for index, document in enumerate(proposals)]
+    _ensure_readable(drafts, single=single)
     with as_agent(principal, run_id, session=session, if_match=if_match) as work:
         known = _known(work.run, drafts)
         new = [draft for draft in drafts if draft.index not in known]
@@ -115,6 +117,33 @@ def propose(
 def _draft(index: int, document: dict[str, Any]) -> Draft:
     arguments = jsontext.canonical(document["arguments"])
     return Draft(index, document, arguments, call_digest(document["tool"], arguments))
+
+
+def _ensure_readable(drafts: Iterable[Draft], *, single: bool) -> None:
+    """Refuse what nobody could read before deciding. Raises InvalidBody."""
+    for draft in drafts:
+        said = draft.document.get("dry_run")
+        if said is not None and len(jsontext.canonical(said)) > MAX_DRY_RUN_BYTES:
+            at = "/dry_run" if single else f"/steps/{draft.index}/dry_run"
+            raise InvalidBody.at(at, f"Must have {MAX_DRY_RUN_BYTES} bytes at most.")
+
+
+def _words(draft: Draft, version: ToolVersion) -> dict[str, Any]:
+    """Return what the agent says of its proposal; its dry run without what is sensitive."""
+    words = {name: draft.document[name] for name in WORDS if name in draft.document}
+    if (said := draft.document.get("dry_run")) is not None:
+        arguments = draft.document["arguments"]
+        words["dry_run"] = templates.concealed(_whole(said), arguments, version.sensitive)
+    return words
+
+
+def _whole(dry_run: dict[str, Any]) -> dict[str, Any]:
+    """Return a dry run with each member that it left out."""
+    return {
+        "summary": dry_run["summary"],
+        "changes": [{"before": None, "after": None, **one} for one in dry_run["changes"]],
+        "warnings": dry_run.get("warnings", []),
+    }
 
 
 def _known(run: Run, drafts: Iterable[Draft]) -> dict[int, Step]:
@@ -191,7 +220,7 @@ def _record(
             arguments=content.put(draft.arguments, sensitive=bool(version.sensitive)),
             digest=digest,
             proposed_digest=draft.same_call,
-            proposal={name: draft.document[name] for name in WORDS if name in draft.document},
+            proposal=_words(draft, version),
             created_at=work.now,
         )
         work.note(

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from interrupts import imprints
+from interrupts.authorizer import authorizer
 from interrupts.models import (
     Attempt,
     InFlight,
@@ -59,6 +60,8 @@ def open_holds(work: Work, *holds: Hold) -> list[Interrupt]:
         _request_cancel(work)
     checkpoint = checkpoints.take(work, pending_gates=_gates_with(work, holds))
     opened = [_open(work, hold, checkpoint.pk) for hold in holds]
+    for interrupt in opened:
+        authorizer().tell_of_interrupt(work, interrupt)
     if suspending or cancelling:
         for child in descendants(work, SYSTEM):
             if cancelling:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, Required, TypedDict
 
 MASK: Final = "•••"
 ENDED_RUN: Final = frozenset({"completed", "failed", "cancelled"})
@@ -36,6 +36,22 @@ class Freshness(TypedDict):
     fresh_until: str
 
 
+class Change(TypedDict, total=False):
+    """One thing that a call would change: `object` names it; `before` and `after` are any JSON."""
+
+    object: Required[str]
+    before: Any
+    after: Any
+
+
+class DryRun(TypedDict, total=False):
+    """What the agent found when it tried a call itself, without its effect; 64 KiB as JSON."""
+
+    summary: Required[str]
+    changes: Required[list[Change]]
+    warnings: list[str]
+
+
 class Words(TypedDict, total=False):
     """What an agent may say of a proposal. It is shown to people as its words, and proves nothing."""
 
@@ -44,6 +60,7 @@ class Words(TypedDict, total=False):
     risk_score: float
     milestone: str
     failure_modes: list[str]
+    dry_run: DryRun
     cost: str
     context: list[Freshness]
 

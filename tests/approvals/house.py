@@ -239,6 +239,8 @@ def empty_house(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iter
 
         for module in ("interrupts.effects", "interrupts.effects.python"):
             monkeypatch.setattr(f"{module}.tool_named", tool_named)
+        # A test's preview may look at the test's own rows, and so runs in the thread that asks.
+        monkeypatch.setattr("interrupts.effects.python.within", lambda _seconds, _name, act: act())
         monkeypatch.setattr("interrupts.queue.send", lambda *ids: house.wakes.append(ids))
         monkeypatch.setattr("approvals.queue.send", lambda *ids: house.sent.append(ids))
         yield house

@@ -1,6 +1,7 @@
 """Previews: taken by a worker, repeated when lost, taken anew when they have gone stale."""
 
 from datetime import timedelta
+from threading import Event
 
 import pytest
 from django.db import connection
@@ -11,8 +12,10 @@ from approvals.models import Decision, Gate
 from approvals.services import preview
 from approvals.sweep import sweep_gates
 from approvals.transitions import IMPRINT
+from interrupts.effects.aside import within
 from interrupts.work import working
 from tenants.journal import SYSTEM
+from tenants.scope import NoTenant, current_tenant_id
 from tests.approvals.house import fresh, no_preview, shown_preview
 
 
@@ -155,6 +158,41 @@ def test_a_preview_too_large_to_read_is_none(previewed):
 
     assert (gate.state, gate.preview) == ("pending", None)
     assert "larger" in gate.preview_error
+
+
+def test_a_tool_that_does_not_answer_in_time_leaves_its_gate_without_a_preview(house, monkeypatch):
+    """A python tool is left behind where it is late, and looks for no tenant meanwhile."""
+    let_go, seen = Event(), []
+
+    def look(*_):
+        with pytest.raises(NoTenant):
+            current_tenant_id()
+        seen.append("no tenant")
+        let_go.wait(60)
+        return shown_preview()
+
+    monkeypatch.setattr("interrupts.effects.python.within", within)
+    house.previews["payments.refund"] = look
+    house.tool(previewed=True, preview={}, timeout_seconds=0.2)
+    try:
+        gate = house.ask()
+    finally:
+        let_go.set()
+
+    assert seen == ["no tenant"]
+    assert (gate.state, gate.preview, gate.ceremony) == ("pending", None, "review")
+    assert gate.preview_error == (
+        "No preview could be taken. It did not answer within 0.2 seconds."
+    )
+
+
+def test_a_declared_preview_is_owed_where_its_tool_is_not_installed(house, monkeypatch):
+    house.tool(preview={"function": "shop.look"})
+
+    gate = house.ask()
+
+    assert (gate.pattern, gate.preview, gate.ceremony) == ("preview", None, "review")
+    assert gate.preview_error == "No installed package offers a preview named shop.look."
 
 
 # Gone stale

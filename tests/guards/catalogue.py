@@ -26,6 +26,11 @@ GATES = "tests/promises/test_gates.py"
 VERDICTS = f"{ENGINE}/test_verdicts.py"
 LIMITS = "tests/approvals/test_limits.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
+DRY_RUNS = "tests/approvals/test_dry_runs.py"
+PREVIEWS = "tests/approvals/test_previews.py"
+CHECKS = f"{ENGINE}/effects/test_verifiers.py"
+OF_SUBSTITUTES = "tests/approvals/test_notices_of_substitutes.py"
+OF_INTERRUPTS = "tests/approvals/test_told_of_interrupts.py"
 BULK = "tests/approvals/test_bulk.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
@@ -57,6 +62,33 @@ def _whenever(asked: str) -> str:
     assert before in asked
     assert after in asked
     return asked.replace(before, "true").replace(after, "true")
+
+
+def _at_any_time(assigning: str) -> str:
+    """The assigning of gates as if substitutions knew no time."""
+    from approvals.deciders import _WHILE
+
+    assert _WHILE in assigning
+    return assigning.replace(_WHILE, "true")
+
+
+def _of_any_substitution(_: Any) -> Any:
+    """Who may decide a gate, as if a substitute were asked nothing but for whom they stand in."""
+    from approvals.models import Substitution
+
+    def entitled(gates: Any, among: Any) -> Any:
+        rows = Substitution.objects.filter(substitute__in=list(among))
+        found = {(one.substitute_id, one.person_id) for one in rows}
+        return dict.fromkeys(gates, found)
+
+    return entitled
+
+
+def _everybody(_: Any) -> Any:
+    """Who is to answer an interrupt: whoever is a member."""
+    from tenants.models import Membership
+
+    return lambda *_: set(Membership.objects.values_list("user_id", flat=True))
 
 
 def _nothing_used(_: Any) -> Any:
@@ -111,6 +143,75 @@ GUARDS: tuple[Guard, ...] = (
         rewrite("approvals_approve", ("OR s.context IS NOT NULL", "")),
         (
             "tests/approvals/test_days_and_needs.py::test_an_approval_of_what_needs_to_know_goes_the_long_way",
+        ),
+    ),
+    # What an agent tried itself: its word, which shows nothing that is hidden.
+    Guard(
+        "a dry run of the agent's own hides what the tool calls sensitive",
+        "7: no value at a sensitive path is kept or shown in what an agent says of its call",
+        patch("interrupts.templates.concealed", lambda _: lambda said, *_: dict(said)),
+        (f"{DRY_RUNS}::test_what_is_sensitive_is_neither_kept_nor_shown_in_it",),
+    ),
+    Guard(
+        "a dry run that nobody could read is refused",
+        "8: what is shown of an agent's words has a bound",
+        patch("interrupts.services.steps._ensure_readable", nothing),
+        (f"{DRY_RUNS}::test_what_nobody_could_read_is_refused_with_its_place",),
+    ),
+    # Previews of python tools: owed where they are declared, and asked within bounds.
+    Guard(
+        "a preview that is declared is owed",
+        "8: a host without the function asks people no less strictly",
+        patch(
+            "interrupts.effects.offers_of",
+            lambda offers: lambda executor, **parts: offers(executor, **{**parts, "preview": None}),
+        ),
+        (f"{PREVIEWS}::test_a_declared_preview_is_owed_where_its_tool_is_not_installed",),
+    ),
+    Guard(
+        "a preview that hangs is not asked without end",
+        "10: foreign code that never returns holds up neither a worker nor a person",
+        patch("interrupts.effects.aside.MOST_LATE", lambda _: 1000),
+        (
+            f"{ENGINE}/effects/test_python.py::test_a_preview_that_is_late_is_left_behind_and_not_asked_without_end",
+        ),
+    ),
+    # A checker that is declared: what it does not say lets nothing pass.
+    Guard(
+        "only a checker's own word lets a receipt pass",
+        "4: what a proxy answers in a checker's place is never read as passed",
+        patch(
+            "interrupts.effects.declared.rules._CLAIMS",
+            lambda claims: {**claims, "verifier": lambda _: None},
+        ),
+        (f"{CHECKS}::test_a_declared_checkers_answers_claim_no_more_than_they_can_prove",),
+    ),
+    Guard(
+        "what no rule is about is no verdict",
+        "4: an answer that means nothing is never read as passed",
+        patch("interrupts.effects.declared.outcomes.Rule.holds", always(value=True)),
+        (f"{CHECKS}::test_what_no_rule_is_about_is_no_ruling",),
+    ),
+    # Mails to substitutes: of what they may decide, while they stand in.
+    Guard(
+        "a substitute is told only while they stand in",
+        "7: of what waits, nobody is told for whom it does not wait",
+        patch("approvals.deciders._ASSIGN", _at_any_time),
+        (f"{OF_SUBSTITUTES}::test_nobody_is_reminded_after_they_stood_in",),
+    ),
+    Guard(
+        "a substitute is told only of what they may decide",
+        "7: of what waits, nobody is told for whom it does not wait",
+        patch("approvals.deciders.entitled", _of_any_substitution),
+        (f"{OF_SUBSTITUTES}::test_of_what_they_may_not_decide_a_substitute_is_told_nothing",),
+    ),
+    Guard(
+        "an interrupt is told to those who are to answer it",
+        "7: of what waits, nobody is told for whom it does not wait",
+        patch("approvals.owed.answerers", _everybody),
+        (
+            f"{OF_INTERRUPTS}::test_a_run_that_is_to_complete_is_told_to_those_who_may_agree",
+            f"{OF_INTERRUPTS}::test_who_settles_no_more_or_does_not_want_it_is_not_told",
         ),
     ),
     # 1. No effect without an authorization that was current when its intent committed.

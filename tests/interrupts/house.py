@@ -92,6 +92,9 @@ class FakeAuthorizer:
     def tell_of_outcome(self, work, step):
         self.told.append((step.pk, step.status))
 
+    def tell_of_interrupt(self, work, interrupt):
+        pass
+
     def may_decide_any(self, user_id, run):
         return user_id in self.deciders
 

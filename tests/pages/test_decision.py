@@ -58,6 +58,23 @@ def test_the_page_shows_what_why_and_what_could_go_wrong(house: House, browser_o
         assert said in page.text, said
 
 
+def test_a_dry_run_of_the_agents_own_stands_in_its_box(house: House, browser_of: Open) -> None:
+    house.previews["payments.refund"] = lambda *_: shown_preview()
+    tool(house, "single", previewed=True)
+    change = {"object": "amount", "before": None, "after": "2.00"}
+    gate = house.ask(dry_run={"summary": "2.00 goes back", "changes": [change]})
+    for who in ("alice", "carol"):
+        page = browser_of(who).get(path(gate))
+        box = page.html.partition("own. Not checked: neither the tool")
+        assert "2.00 goes back" in box[2].partition("</div>")[0]
+        assert "2.00 goes back" not in box[0].replace("20.00 goes back", "")
+        assert "own dry run says something else" in page.text
+    browser = browser_of("alice")
+    browser.send(browser.get(path(gate)), "/approve")
+    seen = browser.get(path(gate, f"/seen/{Decision.objects.get().pk}"))
+    assert "own. Not checked: neither the tool" in seen.text
+
+
 def test_looking_keeps_what_was_shown_and_changes_nothing_else(
     house: House, browser_of: Open
 ) -> None:

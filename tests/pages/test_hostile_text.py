@@ -20,6 +20,11 @@ EVIL = (
     "\u202eevil\u202c\u200b</textarea></dl></div>"
 )
 LABELS = ("U+202E RLO", "U+202C PDF", "U+200B ZWSP")
+TRIED = {
+    "summary": EVIL,
+    "changes": [{"object": EVIL, "before": EVIL, "after": {EVIL: [EVIL]}}],
+    "warnings": [EVIL],
+}
 FREE = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -56,6 +61,7 @@ def evil(house: House) -> Any:
         reasoning=EVIL,
         milestone=EVIL,
         failure_modes=[EVIL],
+        dry_run=TRIED,
     )
 
 
@@ -78,6 +84,7 @@ def test_on_the_review_of_several(house: House, browser_of: Open) -> None:
             reasoning=EVIL,
             milestone=EVIL,
             failure_modes=[EVIL],
+            dry_run=TRIED,
         )
     browser = browser_of("alice")
     page = browser.get("/inbox/review")

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from abeyance import Failed, Refused, Rejected, Revised, StillWaiting, Verdict
+from abeyance import DryRun, Failed, Refused, Rejected, Revised, StillWaiting, Verdict
 from abeyance.testing import FakeAbeyance, Made, Unscripted
 
 
@@ -23,6 +23,15 @@ def test_verdicts_are_used_up_in_order_and_then_all_is_allowed() -> None:
         Made(run.id, "three", "pay", {"amount": "3"}),
     ]
     assert [one["status"] for one in fake.steps(run.id)] == ["rejected", "succeeded", "succeeded"]
+
+
+def test_what_the_agent_says_its_calls_would_do_can_be_looked_at() -> None:
+    fake = FakeAbeyance({"pay": None})
+    run = fake.run("refunds", "Refund")
+    tried: DryRun = {"summary": "nothing", "changes": [{"object": "balance", "after": "1"}]}
+    paid = run.step("pay", "pay", {}, dry_run=tried)
+    run.step("again", "pay", {})
+    assert fake.dry_runs == {paid.step.id: tried}
 
 
 def test_waiting_takes_no_time() -> None:

@@ -8,12 +8,14 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from approvals import deciders, substitutes
 from approvals.models import OPEN_GATES, Assignment, Decision, Gate, GateState, Verdict
 from approvals.selectors import is_vote
 from approvals.services.notices.words import Told, about, link_to, plain, risk_of, undo_of, when
 from interrupts.models import Question
 from tenants.models import User
 
+MOST_TOLD: Final = 100
 _EXPIRIES: Final = {
     "reject": "it is rejected and the run goes on",
     "cancel": "the run is cancelled",
@@ -43,11 +45,21 @@ _ENDED: Final = {
 
 
 def asked(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
-    return [_waiting(gate, "", _WAITS) for gate in _assigned(recipient, named)]
+    return [_waiting(gate, "", _WAITS, of) for gate, of in _asked_of(recipient, _gates(named))]
 
 
 def reminded(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
-    return [_waiting(gate, "Reminder: ", _STILL) for gate in _assigned(recipient, named)]
+    found = _asked_of(recipient, _gates(named))
+    return [_waiting(gate, "Reminder: ", _STILL, of) for gate, of in found]
+
+
+def standing_in(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
+    """Tell a substitute of what waits for those they have begun to stand in for, up to a bound."""
+    begun = substitutes.in_force().filter(pk__in=named, substitute=recipient)
+    people = set(begun.values_list("person_id", flat=True))
+    waits = _related(Gate.objects.filter(substitutes.waits_for(recipient, sorted(people))))
+    found = _asked_of(recipient, waits)[:MOST_TOLD]
+    return [_waiting(gate, "", _WAITS, of) for gate, of in found if of and of.pk in people]
 
 
 def handed(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
@@ -87,17 +99,39 @@ def _assigned(recipient: UUID, named: Sequence[UUID]) -> QuerySet[Gate]:
     return _gates(named).filter(pk__in=mine, state__in=sorted(OPEN_GATES))
 
 
+def _asked_of(recipient: UUID, gates: QuerySet[Gate]) -> list[tuple[Gate, User | None]]:
+    """Return those that wait for the person, or for one they stand in for: then with whom.
+
+    The latter they may decide now by that one's authority.
+    """
+    people = substitutes.stood_for(recipient)
+    waits = substitutes.waits_for(recipient, people)
+    found = list(gates.filter(waits, state__in=sorted(OPEN_GATES)))
+    if not people:
+        return [(gate, None) for gate in found]
+    asked = Assignment.objects.filter(user=recipient, gate__in=found, passed_at=None)
+    own = set(asked.values_list("gate_id", flat=True))
+    may = deciders.entitled([gate.pk for gate in found if gate.pk not in own], [recipient])
+    names = User.objects.in_bulk(people)
+    holders = {gate: names[of] for gate, ways in may.items() for _, of in ways if of in names}
+    return [(gate, holders.get(gate.pk)) for gate in found if gate.pk in own or gate.pk in holders]
+
+
 def _gates(named: Sequence[UUID]) -> QuerySet[Gate]:
-    rows = Gate.objects.filter(pk__in=named)
-    found: QuerySet[Gate] = rows.select_related("run__agent", "step").order_by("pk")
-    return found
+    return _related(Gate.objects.filter(pk__in=named))
 
 
-def _waiting(gate: Gate, start: str, said: str) -> Told:
+def _related(rows: QuerySet[Gate]) -> QuerySet[Gate]:
+    return rows.select_related("run__agent", "step").order_by("pk")
+
+
+def _waiting(gate: Gate, start: str, said: str, acting_for: User | None = None) -> Told:
     headline = plain(gate.headline)
     due = f", due {when(gate.expires_at)}" if gate.expires_at else ""
     line = f"{risk_of(gate)}{due}: {headline}"
     facts = [*facts_of(gate), f"Undo: {undo_of(gate)}", _why(gate), *_stage(gate)]
+    if acting_for is not None:
+        facts.append(f"For: {name_of(acting_for)}, for whom you stand in")
     if gate.expires_at:
         then = _EXPIRIES.get(gate.on_expiry or "reject", "")
         facts.append(f"No answer by {when(gate.expires_at)}: {then}")

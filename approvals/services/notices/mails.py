@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from approvals import owed
-from approvals.deciders import ASKED, REMINDER, UNDECIDABLE
-from approvals.services.notices import gates, outcomes
+from approvals.deciders import ASKED, REMINDER, SUBSTITUTE, UNDECIDABLE
+from approvals.services.notices import gates, interrupts, outcomes
 from approvals.services.notices.wishes import reader_of
 from approvals.services.notices.words import Together, Told, plain, url
 from tenants.models import OutboxMessage, Tenant
@@ -31,10 +31,12 @@ _NEWS: Final[Mapping[str, News]] = {
     owed.VOTE: gates.voted,
     owed.ANSWER: gates.answered,
     owed.HANDED: gates.handed,
+    SUBSTITUTE: gates.standing_in,
     owed.FAILED: outcomes.failed,
     owed.UNKNOWN: outcomes.unknown,
     owed.RECOVERY: outcomes.to_settle,
     owed.FOUND: outcomes.found,
+    owed.HELD: interrupts.held,
 }
 _TOGETHER: Final[Mapping[str, Together]] = {
     ASKED: Together("decisions wait for you", "inbox"),
@@ -44,10 +46,12 @@ _TOGETHER: Final[Mapping[str, Together]] = {
     owed.VOTE: Together("decisions you had approved were decided further", "decided"),
     owed.ANSWER: Together("questions of yours were answered by agents", "inbox"),
     owed.HANDED: Together("decisions were handed to you", "inbox"),
+    SUBSTITUTE: Together("decisions wait for somebody you stand in for", "inbox"),
     owed.FAILED: Together("calls you approved have failed", "decided"),
     owed.UNKNOWN: Together("calls you approved have an unknown outcome", "decided"),
     owed.RECOVERY: Together("calls have an unknown outcome, and are to be settled", "runs"),
     owed.FOUND: Together("unknown outcomes have been found out", "runs"),
+    owed.HELD: Together("runs are interrupted and wait for an answer", "runs"),
 }
 
 

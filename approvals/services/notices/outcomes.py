@@ -78,7 +78,7 @@ def _steps_of(ids: Iterable[UUID | None]) -> list[Step]:
 
 def _told(step: Step, start: str, said: str) -> Told:
     run = Run.objects.select_related("agent").get(pk=step.run_id)
-    headline = plain(_headline(step))
+    headline = plain(headline_of(step))
     facts = [
         f"Risk: {risk_of(step)}",
         f"Agent: {plain(run.agent.name)}",
@@ -98,7 +98,7 @@ def _told(step: Step, start: str, said: str) -> Told:
     )
 
 
-def _headline(step: Step) -> str:
+def headline_of(step: Step) -> str:
     """Return what the tool's own template says of the stored arguments."""
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
     try:

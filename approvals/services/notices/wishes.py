@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from approvals import owed
-from approvals.deciders import ASKED, REMINDER, UNDECIDABLE
+from approvals.deciders import ASKED, REMINDER, SUBSTITUTE, UNDECIDABLE
 from approvals.models import NoticePreference
 from tenants.models import Membership, Role, User
 from tenants.principal import Principal
@@ -25,6 +25,7 @@ class Wishes:
     expiries: bool = True
     outcomes: bool = True
     recoveries: bool = True
+    interrupts: bool = True
 
 
 WISHES: Final = tuple(one.name for one in fields(Wishes))
@@ -32,15 +33,16 @@ _WANTED: Final[Mapping[str, Callable[[Wishes], bool]]] = {
     ASKED: lambda wishes: wishes.asked,
     REMINDER: lambda wishes: wishes.reminders,
     owed.HANDED: lambda wishes: wishes.asked,
+    SUBSTITUTE: lambda wishes: wishes.asked,
     owed.ANSWER: lambda wishes: wishes.answers,
     owed.VOTE: lambda wishes: wishes.votes,
     owed.EXPIRED: lambda wishes: wishes.expiries,
     owed.FAILED: lambda wishes: wishes.outcomes,
     owed.UNKNOWN: lambda wishes: wishes.outcomes,
     owed.RECOVERY: lambda wishes: wishes.recoveries,
+    owed.HELD: lambda wishes: wishes.interrupts,
     owed.FOUND: lambda wishes: wishes.outcomes or wishes.recoveries,
 }
-_SETTLERS: Final = (Role.OPERATOR, Role.ADMIN)
 
 
 def wishes_of(user_id: UUID) -> Wishes:
@@ -66,4 +68,4 @@ def reader_of(kind: str, recipient: UUID) -> User | None:
 def _may_be_told(kind: str, role: str) -> bool:
     if kind == UNDECIDABLE:
         return role == Role.ADMIN
-    return kind != owed.RECOVERY or role in _SETTLERS
+    return kind != owed.RECOVERY or role in owed.SETTLERS

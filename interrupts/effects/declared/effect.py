@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the four things that a tool is asked, as it is declared."""
+    """One of the things that a tool, or who judges it, is asked, as it is declared."""
 
     request: DeclaredRequest
     answer: Mapping[str, Any]
@@ -135,6 +135,11 @@ class Part:
             return ""
         return value if isinstance(value, str) else canonical(value).decode()
 
+    def words(self, seen: Seen) -> str:
+        """What a verifier says beside its verdict, where that was declared and is text."""
+        value = self._at("words", seen)
+        return value if isinstance(value, str) else ""
+
     def _at(self, name: str, seen: Seen, default: str | None = None) -> Any:
         place = self.answer.get(name, default)
         if place is None or seen.body.value is MISSING:
@@ -155,7 +160,7 @@ class DeclaredEffect:
         if (part := self.parts.get("preview")) is None:
             return self.own.preview(call)
         try:
-            seen = self._ask(part, call, {})
+            seen = self.ask(part, call, {})
             return preview_of(_as_preview(part, seen, self._values(call)))
         except (Unsendable, NotSent, Lost, _Unreadable, UnreadablePreview) as fault:
             log_fault("preview", call, fault)
@@ -165,7 +170,7 @@ class DeclaredEffect:
         if (part := self.parts.get("executor")) is None:
             return self.own.execute(call)
         try:
-            seen = self._ask(part, call, {}, key=call.idempotency_key)
+            seen = self.ask(part, call, {}, key=call.idempotency_key)
         except (Unsendable, NotSent, Lost) as fault:
             return not_answered(call, fault)
         return self._observed(part, seen, call, undoes=False)
@@ -174,7 +179,7 @@ class DeclaredEffect:
         if (part := self.parts.get("reconcile")) is None:
             return self.own.reconcile(call)
         try:
-            seen = self._ask(part, call, {})
+            seen = self.ask(part, call, {})
         except (Unsendable, NotSent, Lost) as fault:
             log_fault("reconcile", call, fault)
             return Reconciled(Finding.CANNOT_TELL, error=plain(str(fault)))
@@ -193,12 +198,12 @@ class DeclaredEffect:
         key = compensation_key(call)
         more = {"compensation_key": key, "external_id": external_id, "result": result}
         try:
-            seen = self._ask(part, call, more, key=key)
+            seen = self.ask(part, call, more, key=key)
         except (Unsendable, NotSent, Lost) as fault:
             return not_answered(call, fault)
         return self._observed(part, seen, call, undoes=True)
 
-    def _ask(self, part: Part, call: Call, more: Mapping[str, Any], *, key: str = "") -> Seen:
+    def ask(self, part: Part, call: Call, more: Mapping[str, Any], *, key: str = "") -> Seen:
         """Send the part's request once. Raises `Unsendable`, `NotSent` and `Lost`."""
         deadline = Deadline.after(call.timeout)
         filler = Filler({**self._values(call), **more})

@@ -24,13 +24,16 @@ _RANGE: Final = re.compile(r"([2-5])xx|([2-5][0-9]{2})(?:-([2-5][0-9]{2}))?")
 
 
 class Means(StrEnum):
-    """What a rule may say: of a call that was sent, or (PENDING) of one that is asked about."""
+    """What a rule may say: of a call that was sent, of one that is asked about (PENDING), or of a
+    receipt that is judged (PASSED, REJECTED)."""
 
     PERFORMED = "performed"
     FAILED = "failed"
     NOT_PERFORMED = "not_performed"
     UNKNOWN = "unknown"
     PENDING = "pending"
+    PASSED = "passed"
+    REJECTED = "rejected"
 
 
 class Body(NamedTuple):

@@ -19,6 +19,7 @@ _MEANS: Final[Mapping[str, tuple[Means, ...]]] = {
     "executor": (Means.PERFORMED, Means.FAILED, Means.NOT_PERFORMED, Means.UNKNOWN),
     "compensate": (Means.PERFORMED, Means.FAILED, Means.NOT_PERFORMED, Means.UNKNOWN),
     "reconcile": (Means.PERFORMED, Means.FAILED, Means.NOT_PERFORMED, Means.PENDING),
+    "verifier": (Means.PASSED, Means.REJECTED, Means.UNKNOWN),
 }
 
 
@@ -48,7 +49,7 @@ def _rule_faults(part: str, rule: Any) -> Iterator[Fault]:
         yield "/means", f"One of {', '.join(means)} is expected."
     yield from _where_faults(rule.get("where", {}))
     if statuses is not None and meant in means:
-        claim = _asked_claim if part == "reconcile" else _sent_claim
+        claim = _CLAIMS.get(part, _sent_claim)
         if detail := claim(_Claim(Means(meant), *statuses, bool(rule.get("where")))):
             yield "/means", detail
 
@@ -108,6 +109,29 @@ def _asked_claim(claim: _Claim) -> str | None:
     if not claim.has_where:
         return "A status alone may be a wrong route's or a proxy's: add where."
     return None
+
+
+def _judged_claim(claim: _Claim) -> str | None:
+    """Refuse what is no verdict: whoever stands before the verifier answers too.
+
+    Only an answer that is the verifier's own lets a receipt pass. What rejects one asks people, as
+    what says nothing does in the end.
+    """
+    if claim.means is Means.UNKNOWN:
+        return None
+    if claim.is_of_redirects or claim.is_of_timeout:
+        return "A redirect and a timeout say nothing: unknown."
+    if claim.means is Means.REJECTED:
+        no_word = claim.high >= 500 and not claim.has_where
+        return "This status rejects only by what its body says: add where." if no_word else None
+    if claim.high >= 300:
+        return "Only a 2xx passes."
+    if not claim.has_where and (claim.low, claim.high) != (204, 204):
+        return "A 2xx passes by what its body says: add where. A 204 has none, and needs none."
+    return None
+
+
+_CLAIMS: Final = {"reconcile": _asked_claim, "verifier": _judged_claim}
 
 
 def question_faults(declared: Mapping[str, Any]) -> Iterator[Fault]:

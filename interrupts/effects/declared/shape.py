@@ -10,7 +10,7 @@ from config.jsontext import canonical
 from interrupts.effects.declared.filling import segments_of
 from interrupts.effects.declared.requests import HEADER_TEXT, URL
 from interrupts.effects.declared.rules import question_faults, rules_faults
-from interrupts.effects.declared.slots import place_fault, slot_faults
+from interrupts.effects.declared.slots import names_what_is_judged, place_fault, slot_faults
 from interrupts.effects.targets import InvalidUrl, target_of
 
 Fault = tuple[str, str]
@@ -21,17 +21,20 @@ MAX_MEMBERS: Final = 200
 MAX_FRESH_FOR: Final = 30 * 24 * 3600
 SECRET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
+_ABOUT_NOTHING: Final = "It does not say what is judged: {receipt.…}, {arguments.…}, {key} or {step} stands nowhere in it."
 _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "executor": ("GET", "POST", "PUT", "PATCH", "DELETE"),
     "preview": ("GET", "POST"),
     "reconcile": ("GET", "POST"),
     "compensate": ("POST", "PUT", "PATCH", "DELETE"),
+    "verifier": ("GET", "POST"),
 }
 _PLACES: Final = ("result", "external_id", "cost", "error")
 _ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
     "executor": (*_PLACES, "body"),
     "compensate": (*_PLACES, "body"),
     "reconcile": ("result", "external_id"),
+    "verifier": ("words",),
 }
 _LITERAL: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*")
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -66,13 +69,17 @@ def check_part(part: str, declared: Mapping[str, Any]) -> list[Fault]:
         faults.append(("/answer", "The member is required: it says what is shown."))
     if "outcomes" in declared:
         faults += rules_faults(part, declared["outcomes"])
-    elif part == "reconcile":
+    elif part in ("reconcile", "verifier"):
         faults.append(("/outcomes", "The member is required: it says what an answer means."))
-    if not faults:
-        faults += slot_faults(part, declared)
-    if part == "reconcile" and not faults:
-        faults += question_faults(declared)
-    return faults
+    return faults or [*slot_faults(part, declared)] or [*_subject_faults(part, declared)]
+
+
+def _subject_faults(part: str, declared: Mapping[str, Any]) -> Iterator[Fault]:
+    """Check that what is asked about a call is about this one."""
+    if part == "reconcile":
+        yield from question_faults(declared)
+    if part == "verifier" and not names_what_is_judged(declared):
+        yield "/request", _ABOUT_NOTHING
 
 
 # The request
@@ -256,6 +263,7 @@ _ANSWER_CHECKS: Final[Mapping[str, Check]] = {
     "external_id": _external_id,
     "cost": place_fault,
     "error": place_fault,
+    "words": place_fault,
     "body": _one_of(("json", "none")),
 }
 

@@ -26,7 +26,10 @@ _NAMED: Final[Mapping[str, Named]] = {
         _BARE | {"key", "compensation_key", "external_id"},
         frozenset({"arguments", "result"}),
     ),
+    "verifier": Named(_BARE | {"key", "tool", "tool_version"}, frozenset({"arguments", "receipt"})),
 }
+_OBJECTS: Final = frozenset({"arguments", "receipt"})
+_JUDGED: Final = frozenset({"arguments", "receipt", "key", "step"})
 _OWN: Final = frozenset({("key",), ("step",), ("compensation_key",)})
 
 
@@ -108,17 +111,25 @@ def _path_detail(slot: Slot, path: Path) -> str | None:
     if not path or (path[0] not in below and path not in {(name,) for name in alone}):
         told = ", ".join([*sorted(alone), *(f"{name}.…" for name in sorted(below))])
         return f"{{{'.'.join(path)}}} is nothing that stands here; there are {told}."
-    if len(path) == 1 and path[0] == "arguments" and not slot.takes_any:
-        return "{arguments} is an object, and its place takes text."
+    if len(path) == 1 and path[0] in _OBJECTS and not slot.takes_any:
+        return f"{{{path[0]}}} is an object, and its place takes text."
     return None
 
 
-def arguments_of(part: str, declared: Mapping[str, Any]) -> Iterator[tuple[str, Path, bool]]:
-    """Yield each argument that a checked part names: place, path, and whether a URL holds it."""
+def named_below(
+    part: str, declared: Mapping[str, Any], root: Path
+) -> Iterator[tuple[str, Path, bool]]:
+    """Yield each value below `root` that a checked part names: place, path from there, is it a URL's."""
     for slot in slots_of(part, declared):
         for path in paths_in(slot.text):
-            if path[0] == "arguments":
-                yield slot.place, path[1:], slot.is_url
+            if path[: len(root)] == root:
+                yield slot.place, path[len(root) :], slot.is_url
+
+
+def names_what_is_judged(declared: Mapping[str, Any]) -> bool:
+    """Say whether a verifier's request says what is to be judged: anything of the call or receipt."""
+    slots = slots_of("verifier", {"request": declared["request"]})
+    return any(path[0] in _JUDGED for slot in slots for path in paths_in(slot.text))
 
 
 def secrets_of(declared: Mapping[str, Any]) -> Iterator[Fault]:

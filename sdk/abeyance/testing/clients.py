@@ -50,6 +50,11 @@ class Scripted:
         """What the agent was asked about steps, in order, each with its `answer`."""
         return list(self.service.questions.values())
 
+    @property
+    def dry_runs(self) -> Mapping[str, Document]:
+        """What the agent said that its calls would do, by the id of the step."""
+        return dict(self.service.dry_runs)
+
     def steps(self, run: str) -> Sequence[Document]:
         """The steps of a run, as the API shows them, in order."""
         return [one for one in self.service.steps.values() if one["run"] == run]

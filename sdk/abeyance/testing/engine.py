@@ -56,6 +56,7 @@ class Engine:
         self.checkpoints: dict[str, Shown] = {}
         self.attempts: dict[str, Shown] = {}
         self.questions: dict[str, Shown] = {}
+        self.dry_runs: dict[str, Shown] = {}
         self.made: list[Made] = []
         self._pending: dict[str, Verdict] = {}
         self._stops: dict[str, tuple[str | None, bool]] = {}

@@ -259,6 +259,8 @@ class FakeService(Engine):
             step = documents.step(run, proposal, number, group, self.clock.now())
             self.steps[step["id"]] = step
             self._proposed[step["id"]] = (proposal["tool"], proposal["arguments"])
+            if "dry_run" in proposal:
+                self.dry_runs[step["id"]] = proposal["dry_run"]
             made.append(step)
         for step in made:
             self.judge(run, step, self.scripts[step["tool"]].next())

@@ -47,6 +47,9 @@ class ByEffect:
     def tell_of_outcome(self, work: Work, step: Step) -> None:
         return
 
+    def tell_of_interrupt(self, work: Work, interrupt: Interrupt) -> None:
+        return
+
     def may_decide_any(self, user_id: UUID, run: Run) -> bool:
         return Membership.objects.filter(user_id=user_id, role=Role.APPROVER).exists()
 

@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+import threading
 from dataclasses import replace
 from decimal import Decimal
 
@@ -21,11 +22,20 @@ from interrupts.effects.python import NotInstalled, forget_installed, tool_named
 
 MODULE = """
 from decimal import Decimal
+from threading import Event
 from interrupts.effects import (
     Finding, NotPerformed, Observed, Outcome, Preview, PreviewFailed, PythonTool, Reconciled, Refused,
 )
 
 calls = []
+let_go = Event()
+
+def hang(arguments, call):
+    calls.append(call)
+    let_go.wait(60)
+    return {"summary": "late"}
+
+hangs = PythonTool(execute=hang, preview=hang)
 
 def echo(arguments, call):
     calls.append(call)
@@ -64,7 +74,9 @@ NAMES = [
     "previewed",
     "asked_wrongly",
     "number",
+    "hangs",
 ]
+PREVIEWS = {"looks.act": "act", "looks.later": "later"}
 
 
 @pytest.fixture
@@ -73,13 +85,18 @@ def install(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     installed = []
 
-    def make(package, source, entries):
+    def make(package, source, entries, previews=None):
         (tmp_path / f"{package}.py").write_text(textwrap.dedent(source))
         info = tmp_path / f"{package}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        lines = [f"{name} = {package}:{value}" for name, value in entries.items()]
-        (info / "entry_points.txt").write_text("\n".join(["[abeyance.tools]", *lines, ""]))
+        groups = {"abeyance.tools": entries, "abeyance.previews": previews or {}}
+        lines = [
+            line
+            for group, offers in groups.items()
+            for line in (f"[{group}]", *(f"{name} = {package}:{to}" for name, to in offers.items()))
+        ]
+        (info / "entry_points.txt").write_text("\n".join([*lines, ""]))
         installed.append(package)
         forget_installed()
 
@@ -91,7 +108,7 @@ def install(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tools(install):
-    install("far_tools", MODULE, {f"tools.{name}": name for name in NAMES})
+    install("far_tools", MODULE, {f"tools.{name}": name for name in NAMES}, PREVIEWS)
     import far_tools
 
     return far_tools
@@ -107,9 +124,9 @@ def run(tools, call):
     return run
 
 
-def effect_of(executor):
+def effect_of(executor, preview=None):
     return effect_for(
-        executor, preview=None, reconcile=None, compensate=None, secret=None, allowed_hosts=[]
+        executor, preview=preview, reconcile=None, compensate=None, secret=None, allowed_hosts=[]
     )
 
 
@@ -294,6 +311,51 @@ def test_a_tool_without_them_says_so(run, name):
         run(name, None, "preview")
     assert run(name, None, "reconcile").outcome is Finding.CANNOT_TELL
     assert run(name, None, "compensate", None, None).outcome is not Outcome.SUCCEEDED
+
+
+def looked_at(call, preview, code):
+    arguments = b'{"code":"%b"}' % code.encode()
+    effect = effect_of({"kind": "python"}, preview)
+    return effect.preview(replace(call, tool="tools.echo", arguments=arguments))
+
+
+def test_a_declaration_may_name_what_previews_a_tool_that_has_no_preview(tools, call):
+    assert looked_at(call, {"function": "looks.act"}, "{'summary': 's'}").summary == "s"
+    with pytest.raises(PreviewFailed, match="broke off"):
+        looked_at(call, {"function": "looks.act"}, "1 / 0")
+
+
+@pytest.mark.parametrize("name", ["looks.nowhere", "looks.later", "tools.echo"])
+def test_what_is_not_installed_as_a_preview_previews_nothing(tools, call, name):
+    with pytest.raises(PreviewFailed, match=name):
+        looked_at(call, {"function": name}, "{'summary': 's'}")
+    assert tools.calls == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "declared"), [("tools.echo", {}), ("tools.nowhere", {"function": "x"})]
+)
+def test_a_preview_that_is_declared_is_owed_wherever_it_is_looked_for(tools, tool, declared):
+    parts = {"reconcile": None, "compensate": None}
+    assert offers_of({"kind": "python"}, tool=tool, preview=declared, **parts).preview
+    assert not offers_of({"kind": "python"}, tool=tool, preview=None, **parts).preview
+
+
+def test_a_preview_that_is_late_is_left_behind_and_not_asked_without_end(tools, call):
+    late = replace(call, tool="tools.hangs", timeout=0.05)
+    for _ in range(4):
+        with pytest.raises(PreviewFailed, match=r"did not answer within 0\.05 seconds"):
+            effect_of({"kind": "python"}).preview(late)
+    with pytest.raises(PreviewFailed, match="earlier looks of it have not ended"):
+        effect_of({"kind": "python"}).preview(late)
+    assert len(tools.calls) == 4
+
+    tools.let_go.set()
+    for thread in [one for one in threading.enumerate() if one.name == "look tools.hangs"]:
+        thread.join()
+
+    asked_again = effect_of({"kind": "python"}).preview(replace(late, timeout=60))
+    assert asked_again.summary == "late"
 
 
 def test_a_tool_that_is_asked_says_what_it_found(run):

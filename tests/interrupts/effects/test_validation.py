@@ -180,7 +180,22 @@ def test_a_python_tool_declares_no_urls():
         compensate={"url": URL},
         reconcile={"url": URL + "/{key}"},
     )
-    assert faults == ["/preview", "/compensate", "/reconcile/url", "/reconcile"]
+    assert faults == ["/compensate", "/preview/url", "/reconcile/url", "/reconcile"]
+
+
+@pytest.mark.parametrize(
+    ("preview", "found"),
+    [
+        ({}, []),
+        ({"function": "no.such"}, ["/preview/function"]),
+        ({"function": 1}, ["/preview/function"]),
+        ({"request": {"url": URL}}, ["/preview/request"]),
+        ([], ["/preview"]),
+    ],
+)
+def test_what_previews_a_python_tool_is_installed(preview, found):
+    executor = {"kind": "python", "function": "mail.send"}
+    assert places(executor=executor, preview=preview) == found
 
 
 def test_every_fault_is_told_at_once():

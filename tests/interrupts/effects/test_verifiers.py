@@ -7,7 +7,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from config.jsontext import digest
-from interrupts.declarations import check_tool, form_digest, full_form
+from interrupts.declarations import check_tool, form_digest, full_form, secret_faults
 from interrupts.effects import Ruling, Says, Seen, judge_for, needs_secret
 from interrupts.effects.python import forget_installed
 from interrupts.effects.validation import check_effect
@@ -16,6 +16,28 @@ from tests.interrupts.effects.far_end import answering, resetting, sending
 
 SEEN = Seen("receipt-1", "executor", {"refunded": "20.00"}, "tx-1", "2026-01-01T00:00:00+00:00")
 URL = "https://audit.test/verdicts"
+OK = {"where": {"/state": ["fine"]}}
+NO_PARTS = {"preview": None, "reconcile": None, "compensate": None}
+CHECKER = {
+    "kind": "http",
+    "request": {
+        "method": "POST",
+        "url": URL,
+        "headers": {"X-Api-Key": {"secret": "checker"}},
+        "json": {
+            "paid": "{arguments.amount}",
+            "answer": "{receipt.result}",
+            "tx": "{receipt.external_id}",
+            "of": "{tenant} {tool} {tool_version}",
+        },
+    },
+    "answer": {"words": "/why/text"},
+    "outcomes": [
+        {"status": 200, **OK, "means": "passed"},
+        {"status": 200, "where": {"/state": ["wrong"]}, "means": "rejected"},
+        {"status": 422, "means": "rejected"},
+    ],
+}
 TOOL = {
     "name": "t",
     "effect": "idempotent",
@@ -143,7 +165,8 @@ def test_an_installed_function_judges_and_what_it_does_else_is_no_ruling(install
         ({"kind": "http", "url": "ftp://a.test"}, "/verifier/url"),
         ({"kind": "http", "url": URL + "/{key}"}, "/verifier/url"),
         ({"kind": "http", "url": URL, "function": "f"}, "/verifier/function"),
-        ({"kind": "http", "request": {"url": URL}}, "/verifier/url"),
+        ({"kind": "http", "request": {"url": URL}}, "/verifier/outcomes"),
+        ({"kind": "python", "request": {"url": URL}}, "/verifier/function"),
         ({"kind": "http", "url": URL, "timeout": 0}, "/verifier/timeout"),
         ({"kind": "http", "url": URL, "attempts": 101}, "/verifier/attempts"),
         ({"kind": "http", "url": URL, "backoff": "1"}, "/verifier/backoff"),
@@ -155,6 +178,137 @@ def test_an_installed_function_judges_and_what_it_does_else_is_no_ruling(install
 def test_a_declaration_is_checked_with_the_place_of_each_fault(verifier, place):
     faults = [at for at, _ in check_effect({"executor": {"kind": "agent"}, "verifier": verifier})]
     assert faults[:1] == ([] if place is None else [place])
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({}, None),
+        ({"timeout": 5, "attempts": 2, "before_next": False}, None),
+        ({"answer": {}}, None),
+        ({"url": URL}, "/verifier/url"),
+        ({"attempts": 0}, "/verifier/attempts"),
+        ({"answer": {"result": ""}}, "/verifier/answer/result"),
+        ({"answer": {"words": "why"}}, "/verifier/answer/words"),
+        ({"outcomes": []}, "/verifier/outcomes"),
+        ({"outcomes": [{"status": 200, "means": "performed"}]}, "/verifier/outcomes/0/means"),
+        # A status of whoever stands before the checker lets nothing pass.
+        ({"outcomes": [{"status": 200, "means": "passed"}]}, "/verifier/outcomes/0/means"),
+        ({"outcomes": [{"status": "2xx", "means": "passed"}]}, "/verifier/outcomes/0/means"),
+        ({"outcomes": [{"status": 204, "means": "passed"}]}, None),
+        ({"outcomes": [{"status": 404, **OK, "means": "passed"}]}, "/verifier/outcomes/0/means"),
+        ({"outcomes": [{"status": 302, "means": "rejected"}]}, "/verifier/outcomes/0/means"),
+        ({"outcomes": [{"status": 504, **OK, "means": "rejected"}]}, "/verifier/outcomes/0/means"),
+        ({"outcomes": [{"status": 500, "means": "rejected"}]}, "/verifier/outcomes/0/means"),
+        ({"outcomes": [{"status": 500, **OK, "means": "rejected"}]}, None),
+        ({"outcomes": [{"status": "4xx", "means": "rejected"}]}, None),
+        ({"request": {"url": f"{URL}/{{run}}"}}, "/verifier/request"),
+        ({"request": {"url": f"{URL}/{{receipt}}"}}, "/verifier/request/url"),
+        ({"request": {"url": f"{URL}/{{result.id}}"}}, "/verifier/request/url"),
+        ({"request": {"url": f"{URL}/{{receipt.external_id}}"}}, None),
+        ({"request": {"url": f"{URL}/{{receipt.result.card}}"}}, "/verifier/request/url"),
+        ({"request": {"url": f"{URL}/{{arguments.card}}"}}, "/verifier/request/url"),
+        ({"request": {"url": f"{URL}/{{arguments.none}}"}}, "/verifier/request/url"),
+        ({"request": {"url": f"{URL}/{{key}}", "json": {}}}, "/verifier/request/json"),
+        ({"request": {"method": "PUT", "url": f"{URL}/{{key}}"}}, "/verifier/request/method"),
+        (
+            {"request": {"method": "POST", "url": f"{URL}/{{key}}", "idempotency_header": "K"}},
+            "/verifier/request/idempotency_header",
+        ),
+    ],
+)
+def test_a_declared_checkers_answers_claim_no_more_than_they_can_prove(change, place):
+    members = {"card": {"type": "string"}, "amount": {"type": "string"}}
+    schema = {"type": "object", "properties": members}
+    tool = {**TOOL, "arguments": schema, "sensitive": ["/card"]}
+    faults = [at for at, _ in check_tool({**tool, "verifier": {**CHECKER, **change}})]
+    assert faults == ([] if place is None else [place])
+    assert not needs_secret(TOOL["executor"], **NO_PARTS, verifier=CHECKER)
+    [(missing, _)] = secret_faults([{**tool, "verifier": CHECKER}], [])
+    assert missing == "/0/verifier/request/headers/X-Api-Key"
+
+
+@pytest.fixture
+def check(far_end):
+    """Judge a receipt by a checker of its own protocol at the far end."""
+
+    def check(call, seen=SEEN, secrets=("sk-checker",), allowed=None):
+        request = {**CHECKER["request"], "url": f"http://{far_end.authority}/audits/{{key}}"}
+        declared = {**CHECKER, "request": request}
+        judge = judge_for(
+            declared,
+            secret=SECRET,
+            allowed_hosts=[far_end.authority] if allowed is None else allowed,
+            tenant="acme",
+            read_secrets=lambda names: dict(zip(sorted(names), secrets, strict=False)),
+        )
+        return judge.judge(call, seen)
+
+    return check
+
+
+def test_a_declared_checker_is_asked_in_its_own_protocol(far_end, call, check):
+    far_end.behave = answering(
+        200, {"state": "wrong", "why": {"text": "sk-checker saw\n twice the amount"}}
+    )
+    assert check(call) == Ruling(Says.REJECTED, "••• saw twice the amount")
+    [asked] = far_end.asked
+    assert (asked.method, asked.path) == ("POST", "/audits/key-1")
+    assert asked.headers["x-api-key"] == "sk-checker"
+    assert asked.json() == {
+        "paid": "20.00",
+        "answer": {"refunded": "20.00"},
+        "tx": "tx-1",
+        "of": "acme payments.refund 3",
+    }
+    assert not [name for name in asked.headers if name.startswith("webhook")]
+    for status, body, ruling in (
+        (200, {"state": "fine"}, Ruling(Says.PASSED)),
+        (200, {"state": "fine", "why": {"text": 7}}, Ruling(Says.PASSED)),
+        (422, {"why": {"text": "no"}}, Ruling(Says.REJECTED, "no")),
+        (
+            200,
+            {"state": "wrong", "why": {"text": "x" * 600}},
+            Ruling(Says.REJECTED, "x" * 499 + "…"),
+        ),
+    ):
+        far_end.behave = answering(status, body)
+        assert check(call) == ruling
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        answering(200, {"state": "Fine"}),
+        answering(200, {"state": ["fine"]}),
+        answering(200, {"verdict": "passed"}),
+        answering(200, b""),
+        answering(200, b"fine"),
+        answering(422, b"<html>"),
+        answering(201, {"state": "fine"}),
+        *(answering(status, {"state": "fine"}) for status in (204, 302, 404, 408, 429, 500, 504)),
+        sending(b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"state": "fine"}'),
+        resetting,
+    ],
+)
+def test_what_no_rule_is_about_is_no_ruling(far_end, call, check, behaviour):
+    far_end.behave = behaviour
+    ruling = check(call)
+    assert (ruling.says, ruling.words) == (None, "")
+    assert ruling.error
+    assert len(far_end.asked) == 1
+
+
+def test_a_checker_that_cannot_be_asked_rules_nothing(far_end, call, check):
+    far_end.behave = answering(200, {"state": "fine"})
+    assert check(call, secrets=()).error == (
+        "The secret checker is not set; the call was not begun."
+    )
+    assert check(call, allowed=[]).says is None
+    assert check(replace(call, idempotency_key="..")).says is None
+    assert far_end.connections == 0
+    far_end.behave = lambda *_: far_end.closing.wait(5)
+    assert check(replace(call, timeout=0.2)).says is None
 
 
 def test_an_http_verifier_needs_the_tools_secret_and_makes_a_version_of_its_own():
