@@ -160,22 +160,24 @@ def judge_completion(work: Work) -> Judgement:
         return Judgement("allow", DEFAULT, in_force.number)
     agent = _agent(run.tenant_id, run.agent_id, work.authority_version)[0]
     known = circumstances.at_completion(work, in_force.compiled.time_zone)
-    verdict = judge_completion_by(
-        in_force.compiled,
-        Subject(
-            tool="",
-            effect="",
-            risk="",
-            arguments=None,
-            agent=agent,
-            workflow=run.workflow,
-            depth=len(run.path),
-            known=known,
-        ),
-    )
+    verdict = judge_completion_by(in_force.compiled, completing(run, agent, known))
     made = judgement(work, verdict, in_force.number)
     made.detail["points"] = [list(point) for point in verdict.points]
     return made
+
+
+def completing(run: Run, agent: str, known: Mapping[str, Any]) -> Subject:
+    """Return a run that completes as policy sees it: there is no call."""
+    return Subject(
+        tool="",
+        effect="",
+        risk="",
+        arguments=None,
+        agent=agent,
+        workflow=run.workflow,
+        depth=len(run.path),
+        known=known,
+    )
 
 
 def through_an_edit(step: Step, judged: Judgement) -> Judgement:

@@ -10,7 +10,7 @@ from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
 from approvals.policy import Verdict as Judged
 from approvals.services.bulk import Told
-from approvals.services.simulation import Explained, Simulated
+from approvals.services.simulation import Explained
 from approvals.shown import GateShown, StageShown
 from interrupts.models import Question
 from interrupts.templates import mask
@@ -184,46 +184,6 @@ def policy(row: PolicyVersion | None) -> Shown:
 
 def policy_versions(rows: Sequence[PolicyVersion]) -> list[Shown]:
     return [policy(row) for row in rows]
-
-
-def simulated(made: Simulated) -> Shown:
-    """Show what a draft would have said of recorded steps."""
-    return {
-        "summary": {
-            "steps": len(made.tried),
-            "changed": len(made.changed),
-            "unjudged": made.unjudged,
-            "erased": made.erased,
-            "by_rule": {
-                rule: {"steps": steps, "changed": changed}
-                for rule, (steps, changed) in made.by_rule().items()
-            },
-            "changes": [
-                {
-                    "decided": one.decided,
-                    "simulated": one.simulated,
-                    "rule": one.rule,
-                    "looser": one.looser,
-                    "steps": one.steps,
-                    "examples": [each.step.pk for each in one.examples],
-                }
-                for one in made.changes()
-            ],
-        },
-        "results": [
-            {
-                "step": one.step.pk,
-                "tool": one.step.tool_name,
-                "decided": one.decided,
-                "simulated": one.verdict.verdict,
-                "rule": one.verdict.rule,
-                "stages": stages(one.verdict),
-                "changed": one.changed,
-            }
-            for one in made.tried
-        ],
-        "next": made.after,
-    }
 
 
 def stages(verdict: Judged) -> list[Shown]:

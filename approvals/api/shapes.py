@@ -274,43 +274,6 @@ CHECKED: Final = component(
 )
 
 VERDICT: Final = one_of("allow", "approve", "deny")
-SIMULATED: Final = component(
-    "PolicySimulation",
-    shown(
-        summary=shown(
-            steps=INTEGER,
-            changed=INTEGER,
-            unjudged={**INTEGER, "description": "Steps of which policy was never asked."},
-            erased={**INTEGER, "description": "Steps whose arguments are gone."},
-            by_rule={
-                "type": "object",
-                "additionalProperties": shown(steps=INTEGER, changed=INTEGER),
-            },
-            changes=listed(
-                shown(
-                    decided=VERDICT,
-                    simulated=VERDICT,
-                    rule=TEXT,
-                    looser={**FLAG, "description": "It would let through what was held."},
-                    steps=INTEGER,
-                    examples=listed(ID),
-                )
-            ),
-        ),
-        results=listed(
-            shown(
-                step=ID,
-                tool=TEXT,
-                decided=VERDICT,
-                simulated=VERDICT,
-                rule=TEXT,
-                stages=ASKED_STAGES,
-                changed=FLAG,
-            )
-        ),
-        next=ID_OR_NONE,
-    ),
-)
 EXPLAINED: Final = component(
     "PolicyExplanation",
     shown(
