@@ -27,6 +27,7 @@ VERDICTS = f"{ENGINE}/test_verdicts.py"
 LIMITS = "tests/approvals/test_limits.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 BULK = "tests/approvals/test_bulk.py"
+SIMULATION = "tests/approvals/test_simulation.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
@@ -685,6 +686,18 @@ GUARDS: tuple[Guard, ...] = (
         (
             "tests/approvals/test_stages.py::test_what_was_approved_by_who_lost_the_right_does_not_run[alice-group]",
             "tests/approvals/test_stages.py::test_who_lost_the_right_in_an_earlier_stage_is_found_at_the_next_decision",
+        ),
+    ),
+    Guard(
+        "what a draft asks otherwise",
+        "whoever tries a policy is told what it asks people otherwise, and what it lets complete",
+        both(
+            patch("approvals.services.simulation._asked_otherwise", always(value=())),
+            patch("approvals.services.simulation._try_completions", nothing),
+        ),
+        (
+            f"{SIMULATION}::test_what_people_are_asked_otherwise_is_a_change_told_in_words_the_looser_first",
+            f"{SIMULATION}::test_completions_are_tried_where_policy_gates_them",
         ),
     ),
     # What a run goes on from.
