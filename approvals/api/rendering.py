@@ -9,6 +9,7 @@ from typing import Any, Final
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
 from approvals.policy import Verdict as Judged
+from approvals.policy.ends import End
 from approvals.services.bulk import Told
 from approvals.services.simulation import Explained
 from approvals.shown import GateShown, StageShown
@@ -72,6 +73,17 @@ def _stage(one: StageShown) -> Shown:
         "approvers": list(one.approvers),
         "quorum": {"needed": one.quorum, "given": one.given},
         "decisions": [vote.pk for vote in one.votes],
+        **_end(one.end),
+        "expires_at": instant(one.ends_at),
+    }
+
+
+def _end(end: End) -> Shown:
+    """Show the end that a stage has of its own; all null where it has none."""
+    return {
+        "expires_in": end.expires_in,
+        "on_expiry": end.on_expiry,
+        "escalate_to": end.escalate_to,
     }
 
 
@@ -188,7 +200,10 @@ def policy_versions(rows: Sequence[PolicyVersion]) -> list[Shown]:
 
 def stages(verdict: Judged) -> list[Shown]:
     """Show the stages in which a verdict asks people; none where it asks them together."""
-    return [one.document() for one in verdict.stages]
+    return [
+        {"approvers": list(one.approvers), "quorum": one.quorum, **_end(one.end)}
+        for one in verdict.stages
+    ]
 
 
 def explained(found: Explained) -> Shown:

@@ -41,8 +41,16 @@ PREVIEW: Final = shown(
 _FOR_PEOPLE: Final = "Left out for agents."
 INTEGER_OR_NONE: Final = nullable(INTEGER)
 QUORUM: Final = shown(needed=INTEGER, given=INTEGER)
+_OWN_END: Final[dict[str, Schema]] = {
+    "expires_in": {
+        **INTEGER_OR_NONE,
+        "description": "Seconds from when it is opened, where it has an end of its own.",
+    },
+    "on_expiry": TEXT_OR_NONE,
+    "escalate_to": TEXT_OR_NONE,
+}
 ASKED_STAGES: Final = {
-    **listed(shown(approvers=listed(TEXT), quorum=INTEGER)),
+    **listed(shown(approvers=listed(TEXT), quorum=INTEGER, **_OWN_END)),
     "description": "Who decides one after the other; none: all together.",
 }
 STAGE: Final = component(
@@ -53,6 +61,11 @@ STAGE: Final = component(
         approvers={**listed(TEXT), "description": "Groups; none: whoever may decide the tool."},
         quorum=QUORUM,
         decisions={**listed(ID), "description": "The approvals of it that stand."},
+        **_OWN_END,
+        expires_at={
+            **INSTANT_OR_NONE,
+            "description": "When it ends, of the open one: by itself or with the whole decision.",
+        },
     ),
 )
 DECISION: Final = component(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, Literal, NamedTuple
 
+from approvals.policy.ends import ENDS, End
 from approvals.policy.judging import Verdict
 from approvals.policy.stages import Stage
 
@@ -21,9 +22,7 @@ What = Literal[
     "reasons",
 ]
 WHAT: Final[tuple[What, ...]] = What.__args__  # type: ignore[attr-defined]
-ENDS: Final = ("escalate", "reject", "cancel")  # what expiry does, the strictest last
 Reasons = Sequence[Mapping[str, Any]]
-_NEVER: Final = float("inf")
 _DOES: Final = {"cancel": "the run is cancelled", "reject": "the call is rejected"}
 
 
@@ -75,7 +74,8 @@ def _is_looser(before: Sequence[Stage], after: Sequence[Stage]) -> bool:
 
 
 def _asks_less(was: Stage, now: Stage) -> bool:
-    return now.quorum < was.quorum or _is_wider(was.approvers, now.approvers)
+    wider = now.quorum < was.quorum or _is_wider(was.approvers, now.approvers)
+    return wider or _ends_looser(was.end, now.end)
 
 
 def _is_wider(before: Iterable[str], after: Iterable[str]) -> bool:
@@ -85,7 +85,15 @@ def _is_wider(before: Iterable[str], after: Iterable[str]) -> bool:
 
 
 def _in_turn(stages: Sequence[Stage]) -> str:
-    return ", then ".join(f"{one.quorum} of {_who(one.approvers)}" for one in stages)
+    return ", then ".join(map(stage_words, stages))
+
+
+def stage_words(stage: Stage) -> str:
+    """Say who decides a stage, and what becomes of it where they do not."""
+    who = f"{stage.quorum} of {_who(stage.approvers)}"
+    if stage.end.expires_in is None:
+        return who
+    return f"{who} (within {stage.end.expires_in} seconds, or {_does(stage.end)})"
 
 
 def _who(groups: Sequence[str]) -> str:
@@ -97,58 +105,64 @@ def _approvals(number: int) -> str:
 
 
 def _time(was: Verdict, now: Verdict) -> Iterator[Difference]:
-    if was.expires_in != now.expires_in:
-        words = f"It waits {_at_most(now.expires_in)}, where it waited {_at_most(was.expires_in)}."
-        yield Difference("expires_in", words, _longer(was.expires_in, now.expires_in))
-    if _ends(was) != _ends(now) and None not in (was.expires_in, now.expires_in):
-        words = f"Where nobody answers {_does(now)}, where {_does(was)} before."
-        yield Difference("on_expiry", words, _ends_looser(was, now))
-    if was.warn_before != now.warn_before:
-        words = f"People are reminded {_before(now)}, where they were {_before(was)}."
+    before, after = was.end, now.end
+    if before.expires_in != after.expires_in:
+        words = f"It waits {_at_most(after)}, where it waited {_at_most(before)}."
+        yield Difference("expires_in", words, after.seconds > before.seconds)
+    if _is_other(before, after):
+        words = f"Where nobody answers {_does(after)}, where {_does(before)} before."
+        yield Difference("on_expiry", words, _is_milder(before, after))
+    if before.warn_before != after.warn_before:
+        words = f"People are reminded {_warned(after)}, where they were {_warned(before)}."
         yield Difference("warn_before", words, looser=False)
-    if was.extendable_to != now.extendable_to:
-        words = f"People may extend it {_up_to(now)}, where they could {_up_to(was)}."
-        yield Difference(
-            "extendable_to", words, (now.extendable_to or 0) > (was.extendable_to or 0)
-        )
+    if before.extendable_to != after.extendable_to:
+        words = f"People may extend it {_up_to(after)}, where they could {_up_to(before)}."
+        yield Difference("extendable_to", words, _is_longer(before, after))
     if was.cool_down != now.cool_down:
         words = f"An approval takes effect {_after(now)}, where it did {_after(was)}."
         yield Difference("cool_down", words, now.cool_down < was.cool_down)
 
 
-def _longer(was: int | None, now: int | None) -> bool:
-    before, after = (_NEVER if one is None else one for one in (was, now))
-    return after > before
+def _ends_looser(was: End, now: End) -> bool:
+    """Say whether something waits by the end that did not, or ends milder."""
+    other = _is_other(was, now) and _is_milder(was, now)
+    return other or now.seconds > was.seconds or _is_longer(was, now)
 
 
-def _ends(verdict: Verdict) -> tuple[str | None, str | None]:
-    return verdict.on_expiry, verdict.escalate_to
+def _is_other(was: End, now: End) -> bool:
+    """Say whether two ends do something else; one that never comes does nothing."""
+    both = was.expires_in is not None and now.expires_in is not None
+    return both and (was.on_expiry, was.escalate_to) != (now.on_expiry, now.escalate_to)
 
 
-def _ends_looser(was: Verdict, now: Verdict) -> bool:
-    """Say whether the end is a milder one; to ask others than before is one."""
+def _is_milder(was: End, now: End) -> bool:
+    """Say whether the end does less; to ask others than before is less."""
     before, after = (ENDS.index(one.on_expiry or "reject") for one in (was, now))
     return after < before or (before == after == 0)
 
 
-def _at_most(seconds: int | None) -> str:
-    return "without an end" if seconds is None else f"{seconds} seconds at most"
+def _is_longer(was: End, now: End) -> bool:
+    return (now.extendable_to or 0) > (was.extendable_to or 0)
 
 
-def _does(verdict: Verdict) -> str:
-    if verdict.on_expiry == "escalate":
-        return f"{verdict.escalate_to} are asked"
-    return _DOES[verdict.on_expiry or "reject"]
+def _at_most(end: End) -> str:
+    return "without an end" if end.expires_in is None else f"{end.expires_in} seconds at most"
 
 
-def _before(verdict: Verdict) -> str:
-    if verdict.warn_before is None:
-        return "after half of the time" if verdict.expires_in is not None else "of no end"
-    return f"{verdict.warn_before} seconds before the end"
+def _does(end: End) -> str:
+    if end.on_expiry == "escalate":
+        return f"{end.escalate_to} are asked"
+    return _DOES[end.on_expiry or "reject"]
 
 
-def _up_to(verdict: Verdict) -> str:
-    return f"up to {verdict.extendable_to} seconds" if verdict.extendable_to else "not at all"
+def _warned(end: End) -> str:
+    if end.warn_before is None:
+        return "after half of the time" if end.expires_in is not None else "of no end"
+    return f"{end.warn_before} seconds before the end"
+
+
+def _up_to(end: End) -> str:
+    return f"up to {end.extendable_to} seconds" if end.extendable_to else "not at all"
 
 
 def _after(verdict: Verdict) -> str:
