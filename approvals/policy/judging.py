@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from approvals.policy.conditions import Condition, ConditionError, Facts, names_of
-from approvals.policy.ends import End, joined_end, parse_end
+from approvals.policy.ends import NEVER, End, joined_end, parse_end
 from approvals.policy.milestones import Milestone, Point, parse_milestone, told_reached
 from approvals.policy.scoring import Score, Scorer, parse_scorer, score
 from approvals.policy.stages import Stage, joined, needed, parse_stages
@@ -303,9 +303,7 @@ def _asked(matched: _Matched) -> Verdict:
     rules = [rule for rule, _ in matched]
     decided = min(rules, key=lambda rule: (-needed(rule.stages), rule.end.seconds, rule.name))
     stages = joined(rule.stages for rule in rules)
-    # What is asked at once ends by itself alone; a stage's own end begins with it.
-    alone = [stages[0].end] if len(stages) == 1 else []
-    end = joined_end([*(rule.end for rule in rules), *alone])
+    end = joined_end(rule.end for rule in rules)
     return Verdict(
         "approve",
         decided.name,
@@ -349,6 +347,9 @@ def parse_rule(rule: Mapping[str, Any]) -> Rule:
     """Read one validated rule."""
     condition = rule.get("condition")
     tools = rule.get("tools")
+    stages, end = parse_stages(rule), parse_end(rule)
+    if len(stages) == 1:  # its end is that of the whole decision, whatever other rules ask after it
+        end, stages = joined_end([end, stages[0].end]), (stages[0]._replace(end=NEVER),)
     return Rule(
         name=rule["name"],
         trigger=rule["trigger"],
@@ -359,7 +360,7 @@ def parse_rule(rule: Mapping[str, Any]) -> Rule:
         below=rule.get("below", 1),
         milestones=frozenset(rule.get("milestones", ())),
         reason=rule.get("reason"),
-        stages=parse_stages(rule),
-        end=parse_end(rule),
+        stages=stages,
+        end=end,
         cool_down=rule.get("cool_down", 0),
     )

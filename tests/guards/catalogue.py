@@ -27,6 +27,7 @@ VERDICTS = f"{ENGINE}/test_verdicts.py"
 LIMITS = "tests/approvals/test_limits.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 BULK = "tests/approvals/test_bulk.py"
+STAGE_ENDS = "tests/approvals/test_stage_ends.py"
 SIMULATION = "tests/approvals/test_simulation.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
@@ -698,6 +699,24 @@ GUARDS: tuple[Guard, ...] = (
         (
             f"{SIMULATION}::test_what_people_are_asked_otherwise_is_a_change_told_in_words_the_looser_first",
             f"{SIMULATION}::test_completions_are_tried_where_policy_gates_them",
+        ),
+    ),
+    Guard(
+        "the clock of a stage",
+        "a stage's own time begins when it is opened",
+        patch("approvals.clocks.start", nothing),
+        (
+            f"{STAGE_ENDS}::test_a_stages_clock_starts_when_it_is_opened_and_not_before",
+            f"{STAGE_ENDS}::test_nobody_in_a_stage_in_time_does_what_the_stage_says",
+        ),
+    ),
+    Guard(
+        "the end of the whole decision",
+        "a decision ends when its rule says, whatever a stage has left",
+        patch("approvals.clocks._latest", always(value=None)),
+        (
+            f"{STAGE_ENDS}::test_the_whole_decision_ends_whatever_its_stages_have_left",
+            f"{STAGE_ENDS}::test_whoever_decides_the_open_stage_extends_it_and_no_other_and_never_past_the_whole",
         ),
     ),
     # What a run goes on from.
