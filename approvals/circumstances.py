@@ -72,7 +72,12 @@ def at_judging(compiled: CompiledPolicy, work: Work, step: Step) -> tuple[Known,
 
 def at_completion(work: Work, time_zone: str) -> Known:
     """Return what is known of a run that completes: there is no step then."""
-    return {"usage": usage_of(work.run), "time": time_facts(work.now, time_zone)}
+    return of_completion(work.run, work.now, time_zone)
+
+
+def of_completion(run: Run, at: datetime, time_zone: str) -> Known:
+    """Return what is known of a run that completes at that time, with what it has used by now."""
+    return {"usage": usage_of(run), "time": time_facts(at, time_zone)}
 
 
 def as_recorded(compiled: CompiledPolicy, step: Step, run: Run, memo: Memo) -> Known:

@@ -20,6 +20,7 @@ from approvals import circumstances, reaching
 from approvals.models import PolicyStatus, PolicyVersion
 from approvals.policy import DEFAULT, CompiledPolicy, Subject, Verdict, compile_policy, offered
 from approvals.policy import judge_completion as judge_completion_by
+from approvals.policy.ends import NEVER, End, joined_end
 from approvals.policy.milestones import Point
 from config.memo import Memo
 from interrupts.authorizer import Judgement
@@ -160,22 +161,24 @@ def judge_completion(work: Work) -> Judgement:
         return Judgement("allow", DEFAULT, in_force.number)
     agent = _agent(run.tenant_id, run.agent_id, work.authority_version)[0]
     known = circumstances.at_completion(work, in_force.compiled.time_zone)
-    verdict = judge_completion_by(
-        in_force.compiled,
-        Subject(
-            tool="",
-            effect="",
-            risk="",
-            arguments=None,
-            agent=agent,
-            workflow=run.workflow,
-            depth=len(run.path),
-            known=known,
-        ),
-    )
+    verdict = judge_completion_by(in_force.compiled, completing(run, agent, known))
     made = judgement(work, verdict, in_force.number)
     made.detail["points"] = [list(point) for point in verdict.points]
     return made
+
+
+def completing(run: Run, agent: str, known: Mapping[str, Any]) -> Subject:
+    """Return a run that completes as policy sees it: there is no call."""
+    return Subject(
+        tool="",
+        effect="",
+        risk="",
+        arguments=None,
+        agent=agent,
+        workflow=run.workflow,
+        depth=len(run.path),
+        known=known,
+    )
 
 
 def through_an_edit(step: Step, judged: Judgement) -> Judgement:
@@ -197,10 +200,10 @@ def _seen(step: Step, verdict: Verdict, kept: dict[str, Any]) -> dict[str, Any]:
 def judgement(
     work: Work, verdict: Verdict, number: int, seen: dict[str, Any] | None = None
 ) -> Judgement:
-    asks = verdict.verdict == "approve"
+    first = _first_end(verdict)
     expires_at = None
-    if asks and verdict.expires_in is not None:
-        expires_at = work.now + timedelta(seconds=verdict.expires_in)
+    if first.expires_in is not None:
+        expires_at = work.now + timedelta(seconds=first.expires_in)
     triggers = [dict(one) for one in verdict.triggers]
     return Judgement(
         verdict=verdict.verdict,
@@ -209,16 +212,23 @@ def judgement(
         reason=verdict.reason,
         interrupt_reason=_reason(verdict.rule, triggers),
         expires_at=expires_at,
-        on_expiry=(verdict.on_expiry or "reject") if expires_at else None,
+        on_expiry=(first.on_expiry or "reject") if expires_at else None,
         detail={
             "triggers": triggers,
             "quorum": verdict.quorum,
             "stages": [one.document() for one in verdict.stages],
             "approvers": list(verdict.approvers),
             "routing": _routing(verdict),
+            "end": verdict.end.document(),  # of the whole decision, beside those of stages
         },
         seen=seen,
     )
+
+
+def _first_end(verdict: Verdict) -> End:
+    """Return when people are asked no longer at first: by the first stage, or the whole decision."""
+    stages = (one.end for one in verdict.stages[:1])
+    return joined_end([verdict.end, *stages]) if verdict.verdict == "approve" else NEVER
 
 
 def _routing(verdict: Verdict) -> dict[str, Any]:

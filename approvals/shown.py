@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from approvals import routing
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
+from approvals.policy.ends import NEVER, End
 from approvals.stages import Vote
 from interrupts import catalogue
 from interrupts.models import Question, ToolVersion
@@ -27,13 +28,19 @@ class Similar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StageShown:
-    """One stage of a gate as it stands now: who decides it, and their approvals that stand."""
+    """One stage of a gate as it stands now: who decides it, and their approvals that stand.
+
+    ``end`` is its own, counted from when it is opened; ``ends_at`` that of the open one, whether
+    the gate ends by it or with the whole decision.
+    """
 
     number: int
     approvers: Sequence[str]
     quorum: int
     votes: Sequence[Decision]
     state: Literal["approved", "open", "waiting", "ended"]
+    end: End = NEVER
+    ends_at: datetime | None = None
 
     @property
     def given(self) -> int:
@@ -101,6 +108,8 @@ class GateShown:
                     if one.stage == number and one.decision in by_id
                 ],
                 self._state(number),
+                stage.end,
+                self.gate.expires_at if self._state(number) == "open" else None,
             )
             for number, stage in enumerate(self.gate.all_stages, 1)
         ]

@@ -1,5 +1,7 @@
 """Gates with stages on a locked run: approvals that stand are counted, and the next stage opened.
 
+Where a stage has an end of its own, its clock starts as it is opened, also when it is opened again.
+
 The one that is open is the first that lacks approvals, so no approval of a later one stands: where
 one before it loses one, the later ones end, and their people are asked again in their turn.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from approvals import deciders, stages, transitions
+from approvals import clocks, deciders, routing, stages, transitions
 from approvals.models import Decision, Gate, Verdict
 from approvals.stages import Vote
 from interrupts.work import Work
@@ -44,7 +46,11 @@ def _end_what_does_not_stand(work: Work, gate: Gate) -> Sequence[Vote]:
 def _open(work: Work, gate: Gate, number: int) -> None:
     gate.stage = number
     gate.approvers = list(gate.all_stages[number - 1].approvers)
-    gate.save(update_fields=["stage", "approvers"])
+    ends = clocks.has(gate)
+    if ends:
+        routing.opened(gate)
+        clocks.start(gate, work.now)
+    gate.save(update_fields=["stage", "approvers", *clocks.SAVED])
     work.note(
         "gate.stage_opened",
         gate=gate.pk,
@@ -53,5 +59,9 @@ def _open(work: Work, gate: Gate, number: int) -> None:
         of=len(gate.stages),
         approvers=gate.approvers,
         imprint=work.imprint(gate, transitions.IMPRINT),
+        **({"expires_at": gate.expires_at} if ends else {}),
     )
     deciders.reassign([gate.pk], work.now)
+    if ends:
+        transitions.tell_end(work, gate)
+        deciders.remind_anew(gate.pk, work.now)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from approvals import deciders, judging, queue, routing, selectors, snapshots
+from approvals import clocks, deciders, judging, queue, routing, selectors, snapshots
 from approvals.models import (
     GATE_MOVES,
     OPEN_GATES,
@@ -130,6 +130,7 @@ def open_gate(
         opened_at=work.now,
     )
     require(gate, judgement)
+    clocks.begin(gate, judgement, work.now)
     show(gate, asked)
     gate.pattern = Pattern.PROPOSE_CONFIRM
     gate.state = GateState.PENDING
@@ -192,14 +193,18 @@ def require(gate: Gate, judgement: Judgement) -> None:
 def escalate(work: Work, gate: Gate) -> None:
     """Ask the next group in the place of those who did not answer in time, for as long again.
 
-    Nobody is asked after them: then it is rejected. Whoever is not among them has no say any more.
+    Nobody is asked after them: then it is rejected. Of a stage with an end of its own and of the
+    whole decision each may have its next group. Whoever is not among them has no say any more.
     """
     to, seconds = gate.routing["escalate_to"], gate.routing["escalate_in"]
     routing.escalate(gate, to)
-    if "extendable_to" in gate.routing:
-        gate.routing["asked_at"] = snapshots.instant(work.now)
-    gate.expires_at = work.now + timedelta(seconds=seconds)
-    gate.on_expiry = "reject"
+    if clocks.has(gate):
+        clocks.escalate(gate, to, seconds, work.now)
+    else:
+        if "extendable_to" in gate.routing:
+            gate.routing["asked_at"] = snapshots.instant(work.now)
+        gate.expires_at = work.now + timedelta(seconds=seconds)
+        gate.on_expiry = "reject"
     gate.save(update_fields=["approvers", "stages", "routing", "expires_at", "on_expiry"])
     deciders.reassign([gate.pk], work.now)
     work.note(
@@ -294,12 +299,15 @@ def edit(work: Work, gate: Gate, asked: Asked, body: bytes, judgement: Judgement
     step.digest = step_digest(step.tool_name, step.tool_number, body)
     steps.keep_seen(work, step, judging.through_an_edit(step, judgement))
     step.save(update_fields=["arguments", "digest", "judged"])
-    gate.stage = None
+    before, gate.stage = gate.stage, None
     require(gate, judgement)
+    if clocks.has(gate) and gate.stage != before:
+        routing.opened(gate)
+        clocks.start(gate, work.now)
     show(gate, asked)
     gate.why["dry_run"] = snapshots.dry_run(step, asked)
-    gate.save(update_fields=[*SHOWN, *REQUIRED, "why"])
-    _tell_end(work, gate)
+    gate.save(update_fields=[*SHOWN, *REQUIRED, "why", "expires_at"])
+    tell_end(work, gate)
     discount(work, gate)
     if gate.stages:
         deciders.reassign([gate.pk], work.now)
@@ -327,16 +335,17 @@ def ask_more(work: Work, gate: Gate, judgement: Judgement) -> None:
     gate.save(update_fields=REQUIRED)
     if steps.keep_seen(work, gate.step, judgement):
         gate.step.save(update_fields=["judged"])
-    _tell_end(work, gate)
+    tell_end(work, gate)
     deciders.reassign([gate.pk], work.now)
     check_decidable(work, gate)
 
 
-def _tell_end(work: Work, gate: Gate) -> None:
-    """Have the interrupt say what the gate's expiry does by now."""
-    interrupt = gate.interrupt
-    if interrupt is not None and interrupt.on_expiry != gate.on_expiry:
-        holds.ask_otherwise(work, interrupt, on_expiry=gate.on_expiry)
+def tell_end(work: Work, gate: Gate) -> None:
+    """Have the interrupt say when the gate expires by now, and what that does."""
+    interrupt, ends = gate.interrupt, (gate.expires_at, gate.on_expiry)
+    if interrupt is not None and (interrupt.expires_at, interrupt.on_expiry) != ends:
+        holds.ask_otherwise(work, interrupt, expires_at=gate.expires_at, on_expiry=gate.on_expiry)
+        work.due(gate.expires_at)
 
 
 # Votes
@@ -381,9 +390,11 @@ def reopen(work: Work, gate: Gate, interrupt: Interrupt) -> None:
     """Ask again about a gate whose approval was taken back before its step started."""
     move(gate, GateState.PENDING)
     gate.interrupt, gate.settled_at = interrupt, None
-    gate.save(update_fields=["state", "interrupt", "settled_at"])
+    gate.save(update_fields=["state", "interrupt", "settled_at", *clocks.SAVED])
     deciders.assign([gate.pk], work.now)
-    work.note("gate.reopened", gate=gate.pk, step=gate.step_id, interrupt=interrupt.pk)
+    # Its stage's clock has started anew.
+    anew = {"imprint": work.imprint(gate, IMPRINT)} if clocks.has(gate) else {}
+    work.note("gate.reopened", gate=gate.pk, step=gate.step_id, interrupt=interrupt.pk, **anew)
     check_decidable(work, gate)
 
 

@@ -103,6 +103,7 @@ def _closed(told: VotesTold, said: Said) -> None:
 def _reopened(told: VotesTold, said: Said) -> None:
     gate = told.gates[said.data["gate"]]
     gate.state, gate.settled, gate.interrupt = "open", None, said.data["interrupt"]
+    _vouched(told, said)
 
 
 def _undecidable(told: VotesTold, said: Said) -> None:

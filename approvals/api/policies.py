@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from approvals import selectors
-from approvals.api import bodies, lookback, rendering, shapes
+from approvals.api import bodies, lookback, rendering, shapes, simulation
 from approvals.hindsight import (
     LEAST_DECIDED,
     LOOKED_BACK,
@@ -114,13 +114,15 @@ class SimulatePolicyView(TenantView):
     @operation(
         "Try a policy on recorded steps",
         description="What it would have said of them, newest first, against what was decided."
+        " Where both ask people it says what they are asked otherwise, and which of it is looser;"
+        " completions are tried of runs whose first step is among those steps."
         " Nothing is recorded and nothing is decided again. Where `next` is not null there are"
         " more: send it as `after`.",
         who="people",
         roles=OPERATORS,
         changes=False,
         body=bodies.SIMULATE,
-        answers={200: shapes.SIMULATED},
+        answers={200: simulation.SIMULATED},
         refusals={"people-only": 403},
     )
     def post(self, call: ApiCall) -> Answer:
@@ -131,7 +133,7 @@ class SimulatePolicyView(TenantView):
             limit=body.get("limit", USUAL_STEPS),
             after=UUID(body["after"]) if "after" in body else None,
         )
-        return answer(rendering.simulated(made))
+        return answer(simulation.simulated(made))
 
 
 class WhyView(TenantView):

@@ -9,8 +9,9 @@ from typing import Any, Final
 from approvals import snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
 from approvals.policy import Verdict as Judged
+from approvals.policy.ends import End
 from approvals.services.bulk import Told
-from approvals.services.simulation import Explained, Simulated
+from approvals.services.simulation import Explained
 from approvals.shown import GateShown, StageShown
 from interrupts.models import Question
 from interrupts.templates import mask
@@ -72,6 +73,17 @@ def _stage(one: StageShown) -> Shown:
         "approvers": list(one.approvers),
         "quorum": {"needed": one.quorum, "given": one.given},
         "decisions": [vote.pk for vote in one.votes],
+        **_end(one.end),
+        "expires_at": instant(one.ends_at),
+    }
+
+
+def _end(end: End) -> Shown:
+    """Show the end that a stage has of its own; all null where it has none."""
+    return {
+        "expires_in": end.expires_in,
+        "on_expiry": end.on_expiry,
+        "escalate_to": end.escalate_to,
     }
 
 
@@ -186,49 +198,12 @@ def policy_versions(rows: Sequence[PolicyVersion]) -> list[Shown]:
     return [policy(row) for row in rows]
 
 
-def simulated(made: Simulated) -> Shown:
-    """Show what a draft would have said of recorded steps."""
-    return {
-        "summary": {
-            "steps": len(made.tried),
-            "changed": len(made.changed),
-            "unjudged": made.unjudged,
-            "erased": made.erased,
-            "by_rule": {
-                rule: {"steps": steps, "changed": changed}
-                for rule, (steps, changed) in made.by_rule().items()
-            },
-            "changes": [
-                {
-                    "decided": one.decided,
-                    "simulated": one.simulated,
-                    "rule": one.rule,
-                    "looser": one.looser,
-                    "steps": one.steps,
-                    "examples": [each.step.pk for each in one.examples],
-                }
-                for one in made.changes()
-            ],
-        },
-        "results": [
-            {
-                "step": one.step.pk,
-                "tool": one.step.tool_name,
-                "decided": one.decided,
-                "simulated": one.verdict.verdict,
-                "rule": one.verdict.rule,
-                "stages": stages(one.verdict),
-                "changed": one.changed,
-            }
-            for one in made.tried
-        ],
-        "next": made.after,
-    }
-
-
 def stages(verdict: Judged) -> list[Shown]:
     """Show the stages in which a verdict asks people; none where it asks them together."""
-    return [one.document() for one in verdict.stages]
+    return [
+        {"approvers": list(one.approvers), "quorum": one.quorum, **_end(one.end)}
+        for one in verdict.stages
+    ]
 
 
 def explained(found: Explained) -> Shown:

@@ -53,8 +53,16 @@ DRY_RUN: Final = shown(
 _FOR_PEOPLE: Final = "Left out for agents."
 INTEGER_OR_NONE: Final = nullable(INTEGER)
 QUORUM: Final = shown(needed=INTEGER, given=INTEGER)
+_OWN_END: Final[dict[str, Schema]] = {
+    "expires_in": {
+        **INTEGER_OR_NONE,
+        "description": "Seconds from when it is opened, where it has an end of its own.",
+    },
+    "on_expiry": TEXT_OR_NONE,
+    "escalate_to": TEXT_OR_NONE,
+}
 ASKED_STAGES: Final = {
-    **listed(shown(approvers=listed(TEXT), quorum=INTEGER)),
+    **listed(shown(approvers=listed(TEXT), quorum=INTEGER, **_OWN_END)),
     "description": "Who decides one after the other; none: all together.",
 }
 STAGE: Final = component(
@@ -65,6 +73,11 @@ STAGE: Final = component(
         approvers={**listed(TEXT), "description": "Groups; none: whoever may decide the tool."},
         quorum=QUORUM,
         decisions={**listed(ID), "description": "The approvals of it that stand."},
+        **_OWN_END,
+        expires_at={
+            **INSTANT_OR_NONE,
+            "description": "When it ends, of the open one: by itself or with the whole decision.",
+        },
     ),
 )
 DECISION: Final = component(
@@ -289,43 +302,6 @@ CHECKED: Final = component(
 )
 
 VERDICT: Final = one_of("allow", "approve", "deny")
-SIMULATED: Final = component(
-    "PolicySimulation",
-    shown(
-        summary=shown(
-            steps=INTEGER,
-            changed=INTEGER,
-            unjudged={**INTEGER, "description": "Steps of which policy was never asked."},
-            erased={**INTEGER, "description": "Steps whose arguments are gone."},
-            by_rule={
-                "type": "object",
-                "additionalProperties": shown(steps=INTEGER, changed=INTEGER),
-            },
-            changes=listed(
-                shown(
-                    decided=VERDICT,
-                    simulated=VERDICT,
-                    rule=TEXT,
-                    looser={**FLAG, "description": "It would let through what was held."},
-                    steps=INTEGER,
-                    examples=listed(ID),
-                )
-            ),
-        ),
-        results=listed(
-            shown(
-                step=ID,
-                tool=TEXT,
-                decided=VERDICT,
-                simulated=VERDICT,
-                rule=TEXT,
-                stages=ASKED_STAGES,
-                changed=FLAG,
-            )
-        ),
-        next=ID_OR_NONE,
-    ),
-)
 EXPLAINED: Final = component(
     "PolicyExplanation",
     shown(

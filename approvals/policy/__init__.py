@@ -1,6 +1,6 @@
 """The policy of a tenant as pure functions: is it valid, and what does it say of one call."""
 
-from approvals.policy.completing import judge_completion
+from approvals.policy.completing import ends, judge_completion
 from approvals.policy.explaining import RuleSaid, explain
 from approvals.policy.judging import (
     DEFAULT,
@@ -23,6 +23,7 @@ __all__ = [
     "Verdict",
     "budget_faults",
     "compile_policy",
+    "ends",
     "explain",
     "facts_of",
     "judge_completion",

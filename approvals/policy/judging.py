@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from approvals.policy.conditions import Condition, ConditionError, Facts, names_of
+from approvals.policy.ends import NEVER, End, joined_end, parse_end
 from approvals.policy.milestones import Milestone, Point, parse_milestone, told_reached
 from approvals.policy.scoring import Score, Scorer, parse_scorer, score
 from approvals.policy.stages import Stage, joined, needed, parse_stages
@@ -49,7 +50,8 @@ class Verdict:
 
     `rule` is the one that decided, `triggers` are all of its kind that matched, by name.
     `approvers` are groups, of one of which a person must be; none: whoever may decide the tool.
-    Where there are several `stages` they name the approvers, and `quorum` is that of all together.
+    Where there are several `stages` they name the approvers, and `quorum` is that of all together;
+    `expires_in` and what belongs to it is of the whole decision, beside what each stage says.
     `score` is what the scorers say, whatever the agent says; None: there is none for the tool.
     `points` are the declared milestones that were asked about.
     """
@@ -70,6 +72,11 @@ class Verdict:
     score: float | None = None
     points: tuple[Point, ...] = ()
 
+    @property
+    def end(self) -> End:
+        """When the whole decision ends unanswered."""
+        return End(*(getattr(self, name) for name in End._fields))
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -85,12 +92,8 @@ class Rule:
     milestones: frozenset[str]
     reason: str | None
     stages: tuple[Stage, ...]  # one where the rule names none
-    expires_in: int | None
-    on_expiry: str | None
-    escalate_to: str | None
-    warn_before: int | None
+    end: End  # of the whole decision; stages may have their own
     cool_down: int
-    extendable_to: int | None
 
     @property
     def is_fixed(self) -> bool:
@@ -184,8 +187,9 @@ class CompiledPolicy:
         """Say what the strictest matching rule says: deny over approve over allow.
 
         Among those that ask, the largest quorum, the shortest expiry and the common approvers
-        count, and of stages those that meet each rule's. Where no rule matches, `read` is allowed and everything else asks. The risk score is
-        the larger of what the scorers say and what the agent says.
+        count, and of stages those that meet each rule's. Where no rule matches, `read` is allowed
+        and everything else asks. The risk score is the larger of what the scorers say and what the
+        agent says.
         """
         applicable = self._applicable(subject.tool)
         if applicable.fixed is not None:
@@ -297,15 +301,9 @@ def _denied(matched: _Matched) -> Verdict:
 
 def _asked(matched: _Matched) -> Verdict:
     rules = [rule for rule, _ in matched]
-    decided = min(rules, key=lambda rule: (-needed(rule.stages), _expiry(rule), rule.name))
+    decided = min(rules, key=lambda rule: (-needed(rule.stages), rule.end.seconds, rule.name))
     stages = joined(rule.stages for rule in rules)
-    expires_in = min(map(_expiry, rules))
-    soonest = {
-        (rule.on_expiry, rule.escalate_to) for rule in rules if rule.expires_in == expires_in
-    }
-    on_expiry, escalate_to = _strictest_end(soonest)
-    warnings = [rule.warn_before for rule in rules if rule.warn_before is not None]
-    ends = expires_in != _NEVER
+    end = joined_end(rule.end for rule in rules)
     return Verdict(
         "approve",
         decided.name,
@@ -314,37 +312,9 @@ def _asked(matched: _Matched) -> Verdict:
         quorum=needed(stages),
         stages=stages if len(stages) > 1 else (),
         approvers=stages[0].approvers if len(stages) == 1 else (),
-        expires_in=int(expires_in) if ends else None,
-        on_expiry=on_expiry if ends else None,
-        escalate_to=escalate_to if ends else None,
-        warn_before=max((warned for warned in warnings if warned < expires_in), default=None),
+        **end._asdict(),
         cool_down=max(rule.cool_down for rule in rules),
-        extendable_to=_extendable_to(rules, expires_in),
     )
-
-
-_NEVER: Final = float("inf")
-
-
-def _expiry(rule: Rule) -> float:
-    return _NEVER if rule.expires_in is None else rule.expires_in
-
-
-def _extendable_to(rules: Sequence[Rule], expires_in: float) -> int | None:
-    """Return how long people may make it at most: as long as each rule that ends it allows."""
-    ends = [rule.extendable_to or rule.expires_in for rule in rules]
-    longest = min((end for end in ends if end is not None), default=0)
-    return longest if longest > expires_in else None
-
-
-def _strictest_end(ends: set[tuple[str | None, str | None]]) -> tuple[str, str | None]:
-    """Say what expiry does: cancel over reject over asking others, who must be the same ones."""
-    if any(then == "cancel" for then, _ in ends):
-        return "cancel", None
-    others = {to for then, to in ends if then == "escalate"}
-    if len(ends) == len(others) == 1:
-        return "escalate", others.pop()
-    return "reject", None
 
 
 def _default(subject: Subject) -> Verdict:
@@ -377,7 +347,9 @@ def parse_rule(rule: Mapping[str, Any]) -> Rule:
     """Read one validated rule."""
     condition = rule.get("condition")
     tools = rule.get("tools")
-    expires_in = rule.get("expires_in")
+    stages, end = parse_stages(rule), parse_end(rule)
+    if len(stages) == 1:  # its end is that of the whole decision, whatever other rules ask after it
+        end, stages = joined_end([end, stages[0].end]), (stages[0]._replace(end=NEVER),)
     return Rule(
         name=rule["name"],
         trigger=rule["trigger"],
@@ -388,11 +360,7 @@ def parse_rule(rule: Mapping[str, Any]) -> Rule:
         below=rule.get("below", 1),
         milestones=frozenset(rule.get("milestones", ())),
         reason=rule.get("reason"),
-        stages=parse_stages(rule),
-        expires_in=expires_in,
-        on_expiry=None if expires_in is None else rule.get("on_expiry", "reject"),
-        escalate_to=rule.get("escalate_to"),
-        warn_before=rule.get("warn_before"),
+        stages=stages,
+        end=end,
         cool_down=rule.get("cool_down", 0),
-        extendable_to=rule.get("extendable_to"),
     )

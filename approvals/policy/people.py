@@ -28,6 +28,9 @@ def approver_faults(
         if isinstance(approvers := stage.get("approvers"), list):
             places = [place + pointer("approvers", index) for index in range(len(approvers))]
             yield from _groups_of(f"{place}/approvers", places, approvers, stage, groups)
+        if place and isinstance(to := stage.get("escalate_to"), str):
+            at = f"{place}/escalate_to"
+            yield from _groups_of(at, [at], [to], stage, groups)
     if isinstance(to := rule.get("escalate_to"), str):
         # They are asked in the place of whichever stage was not answered.
         largest = max(stages, key=lambda one: _wanted(one[1]), default=("", rule))[1]

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple, TypeVar
 
+from approvals.policy.ends import NEVER, End, joined_end, parse_end
+
 P = TypeVar("P")
 
 # The approvers where rules name groups of which none is common: no group has this name.
@@ -16,39 +18,48 @@ NOBODY: Final = "(nobody)"
 
 
 class Stage(NamedTuple):
-    """One stage; ``approvers`` are groups, of one of which a person must be; none: whoever may."""
+    """One stage; ``approvers`` are groups, of one of which a person must be; none: whoever may.
+
+    ``end`` is its own, from when it is opened; the whole decision may end before.
+    """
 
     approvers: tuple[str, ...]
     quorum: int
+    end: End = NEVER
 
     def document(self) -> dict[str, Any]:
-        return {"approvers": list(self.approvers), "quorum": self.quorum}
+        asked = {"approvers": list(self.approvers), "quorum": self.quorum}
+        return {**asked, **self.end.document()}
 
 
 ONE: Final = Stage((), 1)
 
 
-def parse_stage(said: Mapping[str, Any]) -> Stage:
-    """Read a stage, or the one that a rule without stages is."""
-    return Stage(tuple(said.get("approvers") or ()), said.get("quorum") or 1)
-
-
 def parse_stages(said: Mapping[str, Any]) -> tuple[Stage, ...]:
-    """Read the stages of what may have none and is one itself then."""
-    return tuple(map(parse_stage, said.get("stages") or [said]))
+    """Read the stages of what may have none and is one itself then, which has no end of its own."""
+    stages = said.get("stages")
+    if not stages:
+        return (_parse_stage(said),)
+    return tuple(_parse_stage(one)._replace(end=parse_end(one)) for one in stages)
+
+
+def _parse_stage(said: Mapping[str, Any]) -> Stage:
+    return Stage(tuple(said.get("approvers") or ()), said.get("quorum") or 1)
 
 
 def joined(demands: Iterable[Sequence[Stage]]) -> tuple[Stage, ...]:
     """Return what meets each demand: the first stages in one, then the second ones, and so on.
 
-    In each place the largest quorum and the common approvers count, so a demand more never loosens.
+    In each place the largest quorum, the common approvers and the shortest end count, so a demand
+    more never loosens.
     """
     places = zip_longest(*demands)
     return tuple(_together([one for one in place if one is not None]) for place in places)
 
 
 def _together(stages: Sequence[Stage]) -> Stage:
-    return Stage(_common_approvers(stages), max(one.quorum for one in stages))
+    quorum = max(one.quorum for one in stages)
+    return Stage(_common_approvers(stages), quorum, joined_end(one.end for one in stages))
 
 
 def _common_approvers(stages: Iterable[Stage]) -> tuple[str, ...]:

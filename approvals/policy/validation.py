@@ -149,6 +149,7 @@ def _rule(
         if "stages" in rule and member in _OF_STAGE and member in rule:
             yield pointer(member), f"Each of the stages says its {member}."
     yield from _expiry(rule)
+    yield from _ends_of_stages(rule)
     yield from approver_faults(rule, groups)
 
 
@@ -231,7 +232,9 @@ def _stages(value: Any) -> Iterator[Fault]:
         yield "", f"A list of 1 to {MAX_STAGES} stages stands here."
         return
     for index, stage in enumerate(value):
-        yield from _below(_object(stage, _OF_STAGE), index)
+        yield from _below(_object(stage, {**_OF_STAGE, **_OF_END}), index)
+        if isinstance(stage, dict):
+            yield from _below(_expiry(stage), index)
 
 
 def _seconds(value: Any) -> Iterator[Fault]:
@@ -250,6 +253,13 @@ _OF_STAGE: Final[Mapping[str, Check]] = {
     "approvers": lambda names: _list(names, _short_text, "groups"),
     "quorum": _quorum,
 }
+_OF_END: Final[Mapping[str, Check]] = {
+    "expires_in": _seconds,
+    "on_expiry": _on_expiry,
+    "escalate_to": _short_text,
+    "warn_before": _seconds,
+    "extendable_to": _seconds,
+}
 _CHECKS: Final[Mapping[str, Check]] = {
     "tools": lambda globs: _list(globs, _glob, "globs"),
     "condition": _condition,
@@ -259,13 +269,19 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "milestones": lambda names: _list(names, _short_text, "milestones"),
     **_OF_STAGE,
     "stages": _stages,
-    "expires_in": _seconds,
-    "on_expiry": _on_expiry,
-    "escalate_to": _short_text,
-    "warn_before": _seconds,
+    **_OF_END,
     "cool_down": _seconds,
-    "extendable_to": _seconds,
 }
+
+
+def _ends_of_stages(rule: dict[str, Any]) -> Iterator[Fault]:
+    """A stage that ends no sooner than the whole decision has no end of its own."""
+    whole, stages = rule.get("expires_in"), rule.get("stages")
+    for index, stage in enumerate(stages if isinstance(stages, list) else ()):
+        own = stage.get("expires_in") if isinstance(stage, dict) else None
+        if isinstance(own, int) and isinstance(whole, int) and own >= whole:
+            place = pointer("stages", index, "expires_in")
+            yield place, f"The whole decision ends sooner, after {whole} seconds."
 
 
 def _expiry(rule: dict[str, Any]) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from approvals import cases, deciders, judging, routing, transitions
+from approvals import cases, clocks, deciders, judging, routing, transitions
 from approvals.calls import call_of
 from approvals.errors import NotExtendable
 from approvals.models import Gate
@@ -77,7 +77,8 @@ def _approvers(gate: Gate, judged: Judgement | None) -> Sequence[str]:
 
 def _extend(work: Work, gate: Gate, expires_at: datetime, note: str) -> None:
     before, gate.expires_at = gate.expires_at, expires_at
-    gate.save(update_fields=["expires_at"])
+    clocks.extend(gate, expires_at)
+    gate.save(update_fields=["expires_at", "routing"])
     if gate.interrupt is not None:
         holds.ask_otherwise(work, gate.interrupt, expires_at=expires_at)
     work.due(expires_at)

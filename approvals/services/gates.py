@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from approvals import authorizer, judging, selectors, snapshots, staging, transitions
+from approvals import authorizer, clocks, judging, selectors, snapshots, staging, transitions
 from approvals.models import OPEN_GATES, Gate, GateState, View
 from approvals.shown import GateShown
 from interrupts import content
@@ -157,6 +157,8 @@ def ask_again(work: Work, gate: Gate) -> None:
     step = gate.step
     move_step(step, StepStatus.WAITING)
     _take_stamp(step)
+    if clocks.has(gate):
+        clocks.start(gate, work.now)
     hold = holds.Hold(
         reason=Reason(gate.interrupt.reason if gate.interrupt else Reason.APPROVAL_REQUIRED),
         kind=ResponseKind.DECISION,

@@ -1,29 +1,40 @@
-"""What a policy that is not in force would have said of recorded steps, and what was said of one.
+"""What a policy that is not in force would have said of recorded steps and of runs that completed,
+and what was said of one step.
 
 Nothing is recorded by it, and nothing is decided again: each step is judged as it stands on record,
 with the tool's version, the arguments and the agent's own words that it was proposed with, or edited
-to.
+to. What the draft asks of people is set against what the version asked that judged the step then.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from approvals import circumstances, judging, reaching
 from approvals.circumstances import Memo
 from approvals.models import Gate, PolicyStatus, PolicyVersion
-from approvals.policy import RuleSaid, Verdict, compile_policy, explain, validate_policy
+from approvals.policy import (
+    RuleSaid,
+    Verdict,
+    compile_policy,
+    ends,
+    explain,
+    judge_completion,
+    offered,
+    validate_policy,
+)
+from approvals.policy.differing import Difference, differences
 from approvals.policy.judging import STRICTEST, CompiledPolicy, Kind, Subject
 from approvals.policy.milestones import Point
 from config.errors import InvalidBody, faults
 from interrupts import catalogue, selectors
-from interrupts.models import Run, Step, StepStatus
+from interrupts.models import Interrupt, Reason, Run, RunStatus, Step, StepStatus
 from interrupts.transitions.steps import AGENT_ENDED
 from tenants.clock import database_now
 from tenants.ids import first_id
@@ -38,11 +49,33 @@ EXAMPLES: Final = 5
 _AT_ONCE: Final = 200
 
 
+def is_looser(decided: Kind, simulated: Kind) -> bool:
+    """Say whether a draft would have let through what was held or stopped."""
+    return STRICTEST.index(simulated) > STRICTEST.index(decided)
+
+
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A recorded step: what was decided of it, and what the draft says."""
+    """A recorded step: what was decided of it, and what the draft says.
+
+    ``differences`` are what it would ask of people otherwise, where both ask, the looser first.
+    """
 
     step: Step
+    decided: Kind
+    verdict: Verdict
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return self.decided != self.verdict.verdict or bool(self.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A run that completed or was to: whether it was let, or people were asked, and the draft's word."""
+
+    run: Run
     decided: Kind
     verdict: Verdict
 
@@ -51,19 +84,24 @@ class Tried:
         return self.decided != self.verdict.verdict
 
 
-class Change(NamedTuple):
-    """Steps that one rule of a draft would have decided otherwise, in one way; some as examples."""
+T = TypeVar("T", Tried, Completion)
+
+
+class Change(NamedTuple, Generic[T]):
+    """What one rule of a draft would have decided or asked otherwise, in one way; some as examples."""
 
     decided: Kind
     simulated: Kind
     rule: str
-    steps: int
-    examples: Sequence[Tried]
+    differences: tuple[Difference, ...]
+    number: int
+    examples: Sequence[T]
 
     @property
     def looser(self) -> bool:
-        """Whether the draft would have let through what was held or stopped."""
-        return STRICTEST.index(self.simulated) > STRICTEST.index(self.decided)
+        """Whether the draft lets through what was held or stopped, or asks for less."""
+        milder = any(one.looser for one in self.differences)
+        return is_looser(self.decided, self.simulated) or milder
 
 
 @dataclass(slots=True)
@@ -71,10 +109,12 @@ class Simulated:
     """The steps that were tried, newest first, and where to go on; None: there are no more.
 
     ``unjudged`` counts steps of which policy was never asked, and ``erased`` those whose arguments
-    are gone; neither is among ``tried``.
+    are gone; neither is among ``tried``. ``completions`` are of the runs whose first step is among
+    those that were looked at, where the draft says something of it or people were asked then.
     """
 
     tried: list[Tried] = field(default_factory=list)
+    completions: list[Completion] = field(default_factory=list)
     unjudged: int = 0
     erased: int = 0
     after: UUID | None = None
@@ -83,19 +123,42 @@ class Simulated:
     def changed(self) -> list[Tried]:
         return [one for one in self.tried if one.changed]
 
+    @property
+    def looser(self) -> int:
+        """How many steps it would decide looser, or ask less about."""
+        return sum(one.number for one in self.changes() if one.looser)
+
+    @property
+    def stricter(self) -> int:
+        """How many of the changed steps it would not."""
+        return len(self.changed) - self.looser
+
+    @property
+    def changed_completions(self) -> list[Completion]:
+        return [one for one in self.completions if one.changed]
+
     def by_rule(self) -> dict[str, tuple[int, int]]:
         """Return for each rule that would decide: how many steps, and how many otherwise."""
         steps = Counter(one.verdict.rule for one in self.tried)
         changed = Counter(one.verdict.rule for one in self.changed)
         return {rule: (steps[rule], changed[rule]) for rule in sorted(steps)}
 
-    def changes(self) -> list[Change]:
-        """Return the changed steps by verdict before and after and by rule, the looser first."""
-        found: dict[tuple[Kind, Kind, str], list[Tried]] = defaultdict(list)
-        for one in self.changed:
-            found[one.decided, one.verdict.verdict, one.verdict.rule].append(one)
-        made = [Change(*key, len(steps), steps[:EXAMPLES]) for key, steps in found.items()]
-        return sorted(made, key=lambda one: (not one.looser, -one.steps, one.rule))
+    def changes(self) -> list[Change[Tried]]:
+        """Return the changed steps by what was and would be said, and by rule, the looser first."""
+        return _changes(self.changed, lambda one: one.differences)
+
+    def changes_of_completions(self) -> list[Change[Completion]]:
+        return _changes(self.changed_completions, lambda _: ())
+
+
+def _changes(
+    changed: Sequence[T], differ: Callable[[T], tuple[Difference, ...]]
+) -> list[Change[T]]:
+    found: dict[tuple[Kind, Kind, str, tuple[Difference, ...]], list[T]] = defaultdict(list)
+    for one in changed:
+        found[one.decided, one.verdict.verdict, one.verdict.rule, differ(one)].append(one)
+    made = [Change(*key, len(those), those[:EXAMPLES]) for key, those in found.items()]
+    return sorted(made, key=lambda one: (not one.looser, -one.number, one.rule))
 
 
 def simulate(
@@ -111,7 +174,7 @@ def simulate(
     """
     if wrong := validate_policy(document, members_of_groups()):
         raise InvalidBody(errors=faults(wrong, "/policy"))
-    draft = compile_policy(document)
+    draft = _Draft(document, compile_policy(document))
     memo: Memo = {}
     since = since or database_now() - LOOKED_BACK
     made, until = Simulated(), time.monotonic() + MOST_SECONDS
@@ -119,6 +182,7 @@ def simulate(
         asked = min(limit, _AT_ONCE)
         rows = _before(after, since, asked)
         _try(made, draft, rows, memo)
+        _try_completions(made, draft, [step.run for step in rows if step.position == 1])
         if len(rows) < asked:
             return made
         after, limit = rows[-1].pk, limit - asked
@@ -137,8 +201,14 @@ def _before(after: UUID | None, since: datetime, limit: int) -> Sequence[Step]:
     return list(rows.order_by("-pk")[:limit])
 
 
-def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step], memo: Memo) -> None:
+class _Draft(NamedTuple):
+    document: Mapping[str, Any]
+    compiled: CompiledPolicy
+
+
+def _try(made: Simulated, draft: _Draft, rows: Sequence[Step], memo: Memo) -> None:
     bodies = selectors.bodies(step.arguments for step in rows)
+    versions = _versions_of_gates(rows)
     for step in rows:
         decided = decided_of(step)
         if decided is None:
@@ -146,9 +216,57 @@ def _try(made: Simulated, draft: CompiledPolicy, rows: Sequence[Step], memo: Mem
         elif bytes(step.arguments) not in bodies:
             made.erased += 1
         else:
-            reached = reaching.reached_then(draft, step, step.run)
-            subject = _subject(draft, step, bodies[bytes(step.arguments)], memo, reached)
-            made.tried.append(Tried(step, decided, draft.judge(subject)))
+            arguments = bodies[bytes(step.arguments)]
+            reached = reaching.reached_then(draft.compiled, step, step.run)
+            subject = _subject(draft.compiled, step, arguments, memo, reached)
+            one = Tried(step, decided, draft.compiled.judge(subject))
+            if decided == one.verdict.verdict == "approve":
+                number = versions[step.gate]
+                differ = _asked_otherwise(draft, one.verdict, number, step, arguments, memo)
+                one = replace(one, differences=differ)
+            made.tried.append(one)
+
+
+def _versions_of_gates(rows: Sequence[Step]) -> Mapping[UUID | None, int]:
+    """Return under which version each gate of the steps was opened or updated last."""
+    gates = [step.gate for step in rows if step.gate is not None]
+    return dict(Gate.objects.filter(pk__in=gates).values_list("pk", "policy_version"))
+
+
+def _asked_otherwise(
+    draft: _Draft, verdict: Verdict, number: int, step: Step, arguments: Any, memo: Memo
+) -> tuple[Difference, ...]:
+    """Return what the draft asks of people that the version which asked them did not, or not so.
+
+    Nothing where that one asked by no rule of its own: a newer version of a tool is asked about.
+    """
+    then = judging.policy(number)
+    was = then.compiled.judge(_subject(then.compiled, step, arguments, memo, _reached(step)))
+    if was.verdict != "approve":
+        return ()
+    tool = step.tool_name
+    reasons = [offered(one.document.get("reasons") or (), tool) for one in (then, draft)]
+    return differences(was, verdict, *reasons)
+
+
+def _try_completions(made: Simulated, draft: _Draft, runs: Sequence[Run]) -> None:
+    """Try what was decided of the completion of these runs, where anything gates it: one statement."""
+    if not runs:
+        return
+    asked = Interrupt.objects.filter(run__in=runs, reason=Reason.MILESTONE, step=None)
+    opened = dict(asked.order_by("-opened_at").values_list("run_id", "opened_at"))
+    for run in runs:
+        at = opened.get(run.pk) or run.ended_at
+        if run.pk in opened or run.status == RunStatus.COMPLETED:
+            decided: Kind = "approve" if run.pk in opened else "allow"
+            verdict = judge_completion(draft.compiled, _ending(draft.compiled, run, at))
+            if decided == "approve" or ends(draft.compiled, run.workflow):
+                made.completions.append(Completion(run, decided, verdict))
+
+
+def _ending(compiled: CompiledPolicy, run: Run, at: datetime | None) -> Subject:
+    known = circumstances.of_completion(run, at or run.updated_at, compiled.time_zone)
+    return judging.completing(run, run.agent.name, known)
 
 
 def decided_of(step: Step) -> Kind | None:

@@ -1,5 +1,6 @@
 """Random policies and calls, made so that rules meet: globs overlap, conditions hold, fail and err."""
 
+import operator
 from datetime import UTC
 from decimal import Decimal
 from typing import Any
@@ -9,11 +10,11 @@ from hypothesis import strategies as st
 from approvals.policy import NOBODY, Subject, Verdict, compile_policy
 from approvals.policy.circumstances import step_facts, time_facts, usage_facts
 from approvals.policy.conditions import Condition, ConditionError, Facts
+from approvals.policy.ends import End
 from approvals.policy.milestones import Point
 from approvals.policy.stages import Stage
 
 RANK = {"allow": 0, "approve": 1, "deny": 2}
-NEVER = float("inf")
 
 TOOLS = ["payments.refund", "payments.refunds", "payroll.get"]
 BOUNDS = ["100", "100.00", "99.99", "9007199254740992", "-1"]
@@ -122,7 +123,14 @@ OF_STAGE = {
     "quorum": st.integers(1, 4),
     "approvers": st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2, unique=True),
 }
-STAGES = st.lists(st.fixed_dictionaries({}, optional=OF_STAGE), min_size=1, max_size=3)
+OWN_END = st.sampled_from(
+    [{}, {}, {"expires_in": 30}, {"expires_in": 30, "on_expiry": "cancel"}, {"expires_in": 45}]
+)
+STAGES = st.lists(
+    st.builds(operator.or_, st.fixed_dictionaries({}, optional=OF_STAGE), OWN_END),
+    min_size=1,
+    max_size=3,
+)
 OF_ASKING = {
     **OF_STAGE,
     "expires_in": st.sampled_from([60, 60, 60, 3600]),
@@ -213,10 +221,12 @@ def is_as_strict(one: Verdict, other: Verdict) -> bool:
     """
     if one.verdict != other.verdict or one.verdict != "approve":
         return RANK[one.verdict] >= RANK[other.verdict]
-    if len(stages_of(one)) < len(stages_of(other)) or _end(one) > _end(other):
+    if len(stages_of(one)) < len(stages_of(other)) or _end(one.end) > _end(other.end):
         return False
     return all(
-        strict.quorum >= loose.quorum and _is_within(strict.approvers, loose.approvers)
+        strict.quorum >= loose.quorum
+        and _is_within(strict.approvers, loose.approvers)
+        and _end(strict.end) <= _end(loose.end)
         for strict, loose in zip(stages_of(one), stages_of(other), strict=False)
     )
 
@@ -226,8 +236,8 @@ def stages_of(verdict: Verdict) -> tuple[Stage, ...]:
     return verdict.stages or (Stage(verdict.approvers, verdict.quorum),)
 
 
-def _end(verdict: Verdict) -> tuple[float, bool]:
-    return verdict.expires_in or NEVER, verdict.on_expiry != "cancel"
+def _end(end: End) -> tuple[float, bool]:
+    return end.seconds, end.on_expiry != "cancel"
 
 
 def _is_within(narrow: tuple[str, ...], wide: tuple[str, ...]) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from approvals.policy import DEFAULT, NOBODY, Subject, Verdict, compile_policy, validate_policy
+from approvals.policy.ends import End
 from approvals.policy.stages import Stage
 from config.globs import matches
 from tests.approvals.policies import (
@@ -61,6 +62,10 @@ def without_words(verdict: Verdict) -> Verdict:
         (
             asked(quorum=3, stages=(Stage(("a",), 1), Stage((), 2))),
             asked(quorum=2, stages=(Stage((), 1), Stage((), 1))),
+        ),
+        (
+            asked(quorum=2, stages=(Stage((), 1), Stage((), 1, End(60, "reject")))),
+            asked(quorum=2, stages=(Stage((), 1), Stage((), 1, End(90, "cancel")))),
         ),
     ],
 )

@@ -168,7 +168,7 @@ def test_what_is_not_declared_or_of_the_wrong_kind_is_refused_with_its_place(
         ({"stages": [{}, 7]}, "/stages/1"),
         ({"stages": [{"approvers": []}, {}]}, "/stages/0/approvers"),
         ({"stages": [{}, {"quorum": 0}]}, "/stages/1/quorum"),
-        ({"stages": [{}, {"expires_in": 60}]}, "/stages/1/expires_in"),
+        ({"stages": [{}, {"expires_in": 0}]}, "/stages/1/expires_in"),
         ({"stages": [{}, {}], "quorum": 2}, "/quorum"),
         ({"stages": [{}, {}], "approvers": ["finance"]}, "/approvers"),
         ({"then": "deny", "stages": [{}, {}]}, "/stages"),

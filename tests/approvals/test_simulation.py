@@ -7,9 +7,12 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from approvals.policy import Subject, explain
+from approvals.policy import Subject, Verdict, explain
+from approvals.policy.differing import differences
+from approvals.policy.stages import Stage
 from approvals.services import simulation
 from interrupts.models import Step
+from interrupts.services import runs
 from tenants.ids import uuid7
 from tenants.scope import tenant_scope
 from tests.approvals.house import CALL, fresh
@@ -78,6 +81,7 @@ def told(step, decided, simulated, rule):
         "simulated": simulated,
         "rule": rule,
         "stages": [],
+        "differences": [],
         "changed": decided != simulated,
     }
 
@@ -87,6 +91,155 @@ def test_the_policy_in_force_tried_on_its_own_decisions_changes_nothing(house):
     _, said, _ = simulate(house, SMALL, LARGE)
     assert said["summary"]["changed"] == 0
     assert said["summary"]["by_rule"]["large"] == {"steps": 1, "changed": 0}
+
+
+ASKS = {"name": "asks", "trigger": "action", "tools": ["payments.*"], "then": "approve"}
+
+
+def test_what_people_are_asked_otherwise_is_a_change_told_in_words_the_looser_first(house):
+    house.group("finance", "alice", "bob")
+    house.policy({**ASKS, "quorum": 2, "approvers": ["finance"], "expires_in": 600})
+    gate = house.ask()
+    before = everything()
+
+    draft = {**ASKS, "approvers": ["finance"], "expires_in": 300, "on_expiry": "cancel"}
+    _, said, _ = simulate(house, draft)
+
+    (one,) = said["results"]
+    assert (one["decided"], one["simulated"], one["changed"]) == ("approve", "approve", True)
+    looser = {
+        "what": "quorum",
+        "words": "It takes 1 approval, where it took 2 approvals.",
+        "looser": True,
+    }
+    assert one["differences"][0] == looser
+    assert [(each["what"], each["looser"]) for each in one["differences"]] == [
+        ("quorum", True),
+        ("expires_in", False),
+        ("on_expiry", False),
+    ]
+    (change,) = said["summary"]["changes"]
+    assert (change["rule"], change["looser"], change["steps"]) == ("asks", True, 1)
+    assert (change["examples"], change["differences"]) == (
+        [str(gate.step_id)],
+        one["differences"],
+    )
+    assert said["summary"]["by_rule"] == {"asks": {"steps": 1, "changed": 1}}
+    as_it_is = {**ASKS, "quorum": 2, "approvers": ["finance"], "expires_in": 600}
+    assert simulate(house, as_it_is)[1]["summary"]["changed"] == 0
+    assert everything() == before
+
+
+def test_what_is_asked_is_compared_with_the_version_that_asked_then(house):
+    house.policy(ASKS)
+    first = house.ask()
+    house.policy({**ASKS, "cool_down": 60})
+    second = house.ask(arguments=amount("1.00"))
+    _, said, _ = simulate(house, {**ASKS, "cool_down": 60})
+    changed = {one["step"]: one["changed"] for one in said["results"]}
+    assert changed == {str(first.step_id): True, str(second.step_id): False}
+    (change,) = said["summary"]["changes"]
+    assert (change["looser"], change["differences"][0]["what"]) == (False, "cool_down")
+
+
+def verdict(**asked):
+    return Verdict("approve", "r", **asked)
+
+
+def staged(*stages):
+    return {
+        "stages": tuple(Stage(approvers, quorum) for approvers, quorum in stages),
+        "quorum": sum(quorum for _, quorum in stages),
+    }
+
+
+ONE_OF_FINANCE = {"approvers": ("finance",)}
+IN_TURN = staged((("finance",), 1), (("leads",), 2))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "what", "looser"),
+    [
+        ({"quorum": 2}, {"quorum": 3}, "quorum", False),
+        (ONE_OF_FINANCE, {}, "approvers", True),
+        ({}, ONE_OF_FINANCE, "approvers", False),
+        (ONE_OF_FINANCE, {"approvers": ("leads",)}, "approvers", True),
+        ({"approvers": ("finance", "leads")}, ONE_OF_FINANCE, "approvers", False),
+        (ONE_OF_FINANCE, IN_TURN, "stages", False),
+        (IN_TURN, {"approvers": ("finance",), "quorum": 3}, "stages", True),
+        (IN_TURN, staged((("finance",), 1), (("leads",), 1)), "stages", True),
+        (IN_TURN, staged((("finance",), 2), (("leads",), 2)), "stages", False),
+        ({"expires_in": 60, "on_expiry": "reject"}, {}, "expires_in", True),
+        ({}, {"expires_in": 60, "on_expiry": "cancel"}, "expires_in", False),
+        (
+            {"expires_in": 60, "on_expiry": "cancel"},
+            {"expires_in": 60, "on_expiry": "reject"},
+            "on_expiry",
+            True,
+        ),
+        (
+            {"expires_in": 60, "on_expiry": "escalate", "escalate_to": "leads"},
+            {"expires_in": 60, "on_expiry": "escalate", "escalate_to": "heads"},
+            "on_expiry",
+            True,
+        ),
+        ({"expires_in": 60}, {"expires_in": 60, "warn_before": 9}, "warn_before", False),
+        ({"expires_in": 60}, {"expires_in": 60, "extendable_to": 99}, "extendable_to", True),
+        ({"cool_down": 60}, {"cool_down": 30}, "cool_down", True),
+    ],
+)
+def test_one_demand_that_is_another_is_one_difference(was, now, what, looser):
+    (found,) = differences(verdict(**was), verdict(**now))
+    assert (found.what, found.looser) == (what, looser)
+    assert found.words.endswith(".")
+    assert differences(verdict(**now), verdict(**now)) == ()
+
+
+def test_reasons_that_people_choose_from_are_demanded_of_them_too(house):
+    chosen = {"code": "wrong-amount", "text": "Wrong amount", "decisions": ["reject"]}
+    house.policy(ASKS, reasons=[chosen])
+    house.ask()
+    (change,) = simulate(house, ASKS)[1]["summary"]["changes"]
+    (found,) = change["differences"]
+    assert (found["what"], found["looser"], change["looser"]) == ("reasons", True, True)
+    assert found["words"] == "People choose from no reasons, where they chose from wrong-amount."
+
+
+def test_completions_are_tried_where_policy_gates_them(house):
+    open_ = {"name": "all", "trigger": "action", "then": "allow"}
+    done = {"name": "done", "trigger": "milestone", "milestones": ["done"], "then": "deny"}
+    ends = {"name": "done", "workflow": "refunds", "when": {"before_complete": True}}
+    gated = {"milestones": [ends], "rules": [open_, {**done, "reason": "no"}]}
+    house.policy(open_)
+    free, other, running = house.run(), house.run(workflow="other"), house.run()
+    for run in (free, other, running):
+        house.propose(run=run)
+        house.work(run)
+    for run in (free, other):
+        runs.complete_run(house.agent, run.pk, output=None)
+    house.policy(open_, {**done, "then": "approve"}, milestones=[ends])
+    held = house.run()
+    house.propose(run=held)
+    house.work(held)
+    runs.complete_run(house.agent, held.pk, output=None)
+    before = everything()
+
+    def completions(policy):
+        said = house.request("ada", "POST", "/policies/simulate", {"policy": policy})[1]
+        return said["summary"]["completions"]
+
+    denied = completions(gated)
+    assert (denied["runs"], denied["changed"]) == (2, 2)
+    assert {(one["decided"], one["simulated"], one["looser"]) for one in denied["changes"]} == {
+        ("allow", "deny", False),
+        ("approve", "deny", False),
+    }
+    loosened = completions({"rules": [open_]})
+    assert (loosened["runs"], loosened["changed"]) == (1, 1)
+    (change,) = loosened["changes"]
+    assert (change["decided"], change["simulated"], change["looser"]) == ("approve", "allow", True)
+    assert (change["rule"], change["examples"]) == ("default", [str(held.pk)])
+    assert everything() == before
 
 
 def test_the_agents_own_words_and_the_tools_version_are_those_of_then(house):

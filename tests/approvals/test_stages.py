@@ -390,11 +390,12 @@ def test_the_api_tells_who_decides_each_stage_who_has_and_what_comes_next(staged
     assert "one of 2 approvals" in shown["allowed"][0]["consequence"]
     assert "in stage 2 of 2" in shown["allowed"][0]["consequence"]
     vote = str(vote_of(staged, "alice", gate).pk)
+    no_end = {"expires_in": None, "on_expiry": None, "escalate_to": None}
     assert shown["stages"] == [
         {"number": 1, "state": "approved", "approvers": ["finance"],
-         "quorum": {"needed": 1, "given": 1}, "decisions": [vote]},
+         "quorum": {"needed": 1, "given": 1}, "decisions": [vote], "expires_at": None, **no_end},
         {"number": 2, "state": "open", "approvers": ["leads"],
-         "quorum": {"needed": 2, "given": 0}, "decisions": []},
+         "quorum": {"needed": 2, "given": 0}, "decisions": [], "expires_at": None, **no_end},
     ]  # fmt: skip
     assert [(one["by"], one["stage"]) for one in shown["decisions"]] == [("alice", 1)]
     assert staged.request("alice", "GET", path)[1]["may_decide"] is False
@@ -402,7 +403,7 @@ def test_the_api_tells_who_decides_each_stage_who_has_and_what_comes_next(staged
     assert [one["id"] for one in mine] == [str(gate.pk)]
     assert "by" not in staged.request("bot", "GET", path)[1]["decisions"][0]
 
-    stages = [{**FINANCE, "quorum": 1}, {**LEADS, "quorum": 2}]
+    stages = [{**FINANCE, "quorum": 1, **no_end}, {**LEADS, "quorum": 2, **no_end}]
     checked = {"tool": "payments.refund", "arguments": {"payment": "p", "amount": "1"}}
     assert staged.request("bot", "POST", "/policies/check", checked)[1]["stages"] == stages
     why = staged.request("olga", "GET", f"/policies/why?step={gate.step_id}")[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -50,6 +51,39 @@ def test_nobody_approves_what_is_done_for_them(world: World) -> None:
     rule = {**ASK, "self_approval": True}
     reply = world.send("adm", "POST", "/policies/simulate", {"policy": {"rules": [rule]}})
     assert (reply.status, reply.pointers) == (422, ["/policy/rules/0/self_approval"])
+
+
+def test_nobody_approves_what_is_done_for_them_by_standing_in_for_another(world: World) -> None:
+    """rf-auth-01, of a requester who has a substitute, or is one."""
+    world.given(world.tool("po.create"), rules=[{**ASK, "quorum": 2}], may_decide={"req": []})
+    ends_at = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    for person, substitute in (("appr1", "req"), ("appr2", "opr")):
+        body = {"substitute": substitute, "ends_at": ends_at}
+        world.post(person, "/substitutions", body)
+    total = {"total": "0.01"}
+
+    def refused(step: Any, who: str) -> None:
+        gate = world.gate(step, who)
+        assert (gate["may_decide"], gate["id"] in world.inbox(who)) == (False, False)
+        path = f"/gates/{gate['id']}/decisions"
+        for verdict in ("approve", "reject"):
+            body = world.decision(gate, verdict)
+            assert world.refused(who, "POST", path, body, status=403).code == "own-request"
+
+    # The substitute asked for it: neither by their own authority, nor by the other's.
+    own = world.propose(world.run(requested_by="req"), "po.create", total)
+    refused(own, "req")
+    # The person asked for it: whoever stands in for them decides by an authority that has none here.
+    theirs = world.propose(world.run(requested_by="appr2"), "po.create", total)
+    refused(theirs, "appr2")
+    refused(theirs, "opr")
+    # Of what is for others the substitute's approval is the person's, once.
+    free = world.propose(world.run(), "po.create", total)
+    decided = world.decide(free, who="opr")
+    assert (decided["state"], decided["decisions"][0]["acting_for"]) == ("pending", "appr2")
+    assert world.decide(free, who="appr2")["quorum"] == {"needed": 2, "given": 1}
+    world.catch_up()
+    assert world.outside.server.asked == []
 
 
 def test_a_decision_is_of_who_is_signed_in_whatever_its_body_says(world: World) -> None:

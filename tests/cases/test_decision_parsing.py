@@ -11,6 +11,7 @@ from django.test import Client
 
 from approvals import judging
 from config.memo import Memo
+from interrupts.models import Choice
 from tests.cases.world import World, as_superuser, document
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "sweep"])
@@ -78,6 +79,55 @@ def test_a_policy_that_means_nothing_switches_no_gate_off(world: World) -> None:
         assert f"/policy/rules/0/{place}" in reply.pointers
     assert world.get("appr1", "/policies/current") == policy
     assert world.propose(world.run(), "db.drop", {"table": "t"})["status"] == "waiting"
+
+
+WRONG_DECISIONS: tuple[tuple[Any, str], ...] = (
+    (["aprove"], "decisions/0"),
+    (["approve", "reject", "gates"], "decisions/2"),
+    (["approve", "reject", "reject"], "decisions/2"),
+    (["reject"], "decisions"),
+    (["approve"], "decisions"),
+    (None, "decisions"),
+    ("approve", "decisions"),
+    ({"approve": True}, "decisions"),
+    ([["approve"], "reject"], "decisions/0"),
+)
+
+
+def test_decisions_of_a_tool_that_mean_nothing_leave_its_gate_as_it_was(world: World) -> None:
+    """rf-dec-03, of what people may decide of a tool: empty and misspelt lists, with its name."""
+    drop = world.tool("db.drop", decisions=["approve", "reject"])
+    rule = {"name": "ask", "trigger": "action", "tools": ["db.drop"], "then": "approve"}
+    world.given(drop, rules=[rule])
+    declared = world.get("ops", "/tools/db.drop")
+    assert declared["decisions"] == ["approve", "reject"]
+    for wrong, place in WRONG_DECISIONS:
+        tenant = document(
+            "acme", world.port, [{**drop, "decisions": wrong}], [rule], groups={}, may_decide={}
+        )
+        with pytest.raises(CommandError, match=rf"acme: tools/(0|db\.drop)/{place}: "):
+            world.apply(tenant)
+        assert world.get("ops", "/tools/db.drop") == declared
+    # An empty list takes nothing from people, and spares nobody being asked.
+    world.given({**drop, "decisions": []}, rules=[rule])
+    open_ = world.propose(world.run(), "db.drop", {"table": "t"})
+    assert open_["status"] == "waiting"
+    assert len(world.gate(open_)["allowed_decisions"]) == len(Choice)
+    world.decide(open_, "reject")
+    world.given(drop, rules=[rule])
+    # Whatever is left to people, nobody is spared being asked, and what is not left is not taken.
+    step = world.propose(world.run(), "db.drop", {"table": "t"})
+    gate = world.gate(step)
+    path = f"/gates/{gate['id']}/decisions"
+    assert (step["status"], gate["allowed_decisions"]) == ("waiting", ["approve", "reject"])
+    for verdict, more in (("request_changes", {}), ("respond", {"value": 1})):
+        body = {**world.decision(gate, verdict), **more}
+        assert world.refused("appr1", "POST", path, body, status=422).code == "decision-not-allowed"
+    edit = {**world.decision(gate), "arguments": {"table": "u"}}
+    assert world.refused("appr1", "POST", path, edit, status=422).code == "decision-not-allowed"
+    assert world.decide(step)["state"] == "approved"
+    world.catch_up()
+    assert world.outside.times == {"db.drop": 1}
 
 
 @pytest.mark.parametrize("broken", [{"rules": [{"name": "x", "then": "gates"}]}, {"rules": None}])

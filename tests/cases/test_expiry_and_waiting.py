@@ -91,6 +91,36 @@ def test_no_time_that_is_none_keeps_a_question_open(world: World) -> None:
     assert world.gate(step)["state"] == "pending"
 
 
+def test_context_that_went_stale_while_people_were_asked_interrupts_and_runs_nothing(
+    world: World,
+) -> None:
+    """rf-exp-02, of what a call needs to know: what was read too long ago keeps nothing open."""
+    needs = [{"name": "balance", "longest_age": 300}]
+    world.given(world.tool("deploy", context=needs), rules=[asks(expires_in=86_400)])
+    known = [{"name": "balance", "fresh_until": "9999-12-31T23:59:59Z"}]  # the tool's age counts
+    run = world.run()
+    step = world.propose(run, "deploy", {"ref": "a"}, context=known)
+    gate = world.gate(step)
+    world.advance(301)
+    path, body = f"/gates/{gate['id']}/decisions", world.decision(gate)
+    late = world.send("appr1", "POST", path, body)
+    assert (late.status, late.code) == (409, "already-decided")
+    assert world.gate(step)["state"] == "superseded"
+    held = world.open_of(world.fresh(step))
+    assert (held["reason"], world.fresh(step)["authorization"]) == ("context_missing", None)
+    world.catch_up()
+    assert world.outside.server.asked == []
+    # What a person says is known is asked about anew; stale before it starts, it runs no more.
+    world.answer(held, value={"balance": "40.00 at noon"})
+    again = world.fresh(step)
+    assert (again["status"], again["gate"] != step["gate"]) == ("waiting", True)
+    assert world.decide(again)["state"] == "approved"
+    world.advance(301)
+    world.catch_up()
+    assert world.outside.server.asked == []
+    assert world.open_of(world.fresh(step))["reason"] == "context_missing"
+
+
 def test_waiting_for_an_answer_takes_nothing_of_its_time(world: World) -> None:
     """rf-exp-04 (denoland/clawpatrol#676)."""
     world.given(world.tool("deploy", executor=BY_AGENT), rules=[asks(expires_in=60)])

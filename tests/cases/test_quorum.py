@@ -47,6 +47,44 @@ def test_one_person_fills_one_seat_in_however_many_groups(world: World) -> None:
     assert world.outside.times == {"keys.rotate": 1}
 
 
+def test_one_person_fills_one_seat_in_however_many_stages(world: World) -> None:
+    """rf-quo-01, of seats that are filled one after the other: each by somebody else."""
+    groups = {"ops": ["appr1", "appr2"], "sec": ["appr1", "appr3"]}
+    rule = {"name": "two", "trigger": "action", "tools": ["*"], "then": "approve"}
+    stages = [{"approvers": ["ops"]}, {"approvers": ["sec"]}]
+    # A rule whose only person would have to fill both seats is none.
+    tenant = document(
+        "acme", world.port, [world.tool("keys.rotate")], [{**rule, "stages": stages}],
+        groups={"ops": ["appr1"], "sec": ["appr1"]}, may_decide={},
+    )  # fmt: skip
+    with pytest.raises(CommandError, match="policy/rules/0/stages: A person approves once"):
+        world.apply(tenant)
+    world.given(world.tool("keys.rotate"), rules=[{**rule, "stages": stages}], groups=groups)
+    with tenant_scope(world.tenant):
+        member = Membership.objects.select_related("user").get(user__username="appr1")
+        world.secrets["appr1's phone"] = issue_tokens([member])["appr1"]
+    step = world.propose(world.run(), "keys.rotate", {"k": "root"})
+    gate = world.gate(step)
+    body, path = world.decision(gate), f"/gates/{gate['id']}/decisions"
+    assert world.post("appr1", path, body)["stage"] == 2
+    # The same again is the same vote; said of the next stage in any way, it is refused.
+    again = world.send("appr1's phone", "POST", path, body)
+    assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
+    other = {"verdict": "reject", "digest": body["digest"], "reason": "no"}
+    for who in ("appr1", "appr1's phone"):
+        assert world.refused(who, "POST", path, other, status=403).code == "not-your-stage"
+    form = {"digest": gate["what"]["digest"]}
+    browser_of(world, "appr1").post(f"/decisions/{gate['id']}/approve", form)
+    gate = world.gate(step)
+    assert (gate["state"], gate["stage"], gate["quorum"]["given"]) == ("pending", 2, 1)
+    assert (world.inbox("appr1"), world.inbox("appr3")) == ([], [gate["id"]])
+    world.catch_up()
+    assert world.outside.times == {}
+    assert world.decide(step, who="appr3")["state"] == "approved"
+    world.catch_up()
+    assert world.outside.times == {"keys.rotate": 1}
+
+
 def test_a_name_that_is_there_twice_blocks_nothing(world: World) -> None:
     """rf-quo-04 (aergonaut/cody#73; danmunn/redmine_dmsf#298).
 

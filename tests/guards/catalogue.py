@@ -32,6 +32,8 @@ CHECKS = f"{ENGINE}/effects/test_verifiers.py"
 OF_SUBSTITUTES = "tests/approvals/test_notices_of_substitutes.py"
 OF_INTERRUPTS = "tests/approvals/test_told_of_interrupts.py"
 BULK = "tests/approvals/test_bulk.py"
+STAGE_ENDS = "tests/approvals/test_stage_ends.py"
+SIMULATION = "tests/approvals/test_simulation.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
@@ -786,6 +788,36 @@ GUARDS: tuple[Guard, ...] = (
         (
             "tests/approvals/test_stages.py::test_what_was_approved_by_who_lost_the_right_does_not_run[alice-group]",
             "tests/approvals/test_stages.py::test_who_lost_the_right_in_an_earlier_stage_is_found_at_the_next_decision",
+        ),
+    ),
+    Guard(
+        "what a draft asks otherwise",
+        "whoever tries a policy is told what it asks people otherwise, and what it lets complete",
+        both(
+            patch("approvals.services.simulation._asked_otherwise", always(value=())),
+            patch("approvals.services.simulation._try_completions", nothing),
+        ),
+        (
+            f"{SIMULATION}::test_what_people_are_asked_otherwise_is_a_change_told_in_words_the_looser_first",
+            f"{SIMULATION}::test_completions_are_tried_where_policy_gates_them",
+        ),
+    ),
+    Guard(
+        "the clock of a stage",
+        "a stage's own time begins when it is opened",
+        patch("approvals.clocks.start", nothing),
+        (
+            f"{STAGE_ENDS}::test_a_stages_clock_starts_when_it_is_opened_and_not_before",
+            f"{STAGE_ENDS}::test_a_stage_that_is_opened_again_has_its_time_again_within_the_whole",
+        ),
+    ),
+    Guard(
+        "the end of the whole decision",
+        "a decision ends when its rule says, whatever a stage has left",
+        patch("approvals.clocks._latest", always(value=None)),
+        (
+            f"{STAGE_ENDS}::test_the_whole_decision_ends_whatever_its_stages_have_left",
+            f"{STAGE_ENDS}::test_whoever_decides_the_open_stage_extends_it_and_no_other_and_never_past_the_whole",
         ),
     ),
     # What a run goes on from.
