@@ -26,6 +26,7 @@ from config.keys import current_key_id, stream_key
 from interrupts import content
 from interrupts.models import Checkpoint, Question, Run, Step
 from interrupts.transitions import checkpoints
+from tenants import scope
 from tenants.idempotency import Answer, KeyName
 from tenants.ids import uuid7
 from tenants.models import User
@@ -69,9 +70,10 @@ APPROVE: Final = (
     "SELECT approvals_approve(%b::uuid, %b::uuid, %b::uuid, %b::bigint, %b::text::xid,"
     " %b::timestamptz, %b::uuid, %b::text, %b::boolean, %b::text, %b::uuid,"
     " %b::text, %b::bytea, %b::bytea, %b::text,"
-    " %b::bigint, %b::text, %b::text, %b::bytea, %b::smallint, %b::text::jsonb, %b::bytea)"
+    " %b::bigint, %b::text, %b::text, %b::bytea, %b::smallint, %b::text::jsonb, %b::bytea,"
+    " %b::boolean)"
 )
-_NO_KEY: Final = (None,) * 7
+_NO_KEY: Final = (*(None,) * 7, False)
 _KEY_NAMES_ONE: Final = "idempotency_key_names_one_answer"
 
 
@@ -131,11 +133,11 @@ def seen(gate_id: UUID, row: Row) -> Seen:
     """Return what was looked up; Gate.DoesNotExist where there is no such gate."""
     if not row:
         raise Gate.DoesNotExist(f"gate {gate_id}")
-    *held, counts = row[:_HELD]
+    at, written, version, tool, body, cipher, asked, counts = row[:_HELD]
     gate = dict(zip(_FIELDS, row[_HELD:_SHOWN], strict=True))
     taken = dict(zip(_CHECKPOINT, row[_SHOWN:], strict=True))
     checkpoint = _row(Checkpoint, taken) if taken["id"] else None
-    return Seen(*held, Similar(*counts), gate, checkpoint)
+    return Seen(at, written, version, tool, body, cipher, asked, Similar(*counts), gate, checkpoint)
 
 
 def approve(
@@ -165,14 +167,19 @@ def approve_under_key(
     if approved is None:
         return None
     made = answer(approved)
-    kept = key.lock, *key.keeping(made)
+    leaves = scope.may_leave()
+    kept = key.lock, *key.keeping(made), leaves
     try:
         written = _written(principal, found, approved, confirmation, kept)
     except IntegrityError as refused:
         if _constraint(refused) != _KEY_NAMES_ONE:
             raise
         return None
-    return written and (written, made)
+    if written is None:
+        return None
+    if leaves:
+        scope.left()
+    return written, made
 
 
 def _written(

@@ -11,7 +11,8 @@ BEFORE = (
 )
 AFTER = (
     "approvals_approve(uuid, uuid, uuid, bigint, xid, timestamptz, uuid, text, boolean, text,"
-    " uuid, text, bytea, bytea, text, bigint, text, text, bytea, smallint, jsonb, bytea)"
+    " uuid, text, bytea, bytea, text, bigint, text, text, bytea, smallint, jsonb, bytea,"
+    " boolean)"
 )
 
 

@@ -7,13 +7,14 @@
 -- Returns the epoch of the run that is to be woken. NULL where anything is not plain (a refusal, an
 -- earlier vote, a change since it was seen, an edit of the rules since, a quorum, a child run, …)
 -- and nothing was written: the long way (services/decisions.py) says what is to be said. Order: the
--- key's lock, without waiting for it; the drain lock, shared; the run's lock; look and write.
+-- key's lock, without waiting for it; the drain lock, shared; the run's lock; look and write. With
+-- p_leave the session's tenant is taken off it, where something was written.
 CREATE FUNCTION approvals_approve(
     p_tenant uuid, p_gate uuid, p_run uuid, p_version bigint, p_written xid, p_at timestamptz,
     p_user uuid, p_digest text, p_confirmed boolean, p_typed text, p_decision uuid,
     p_key_id text, p_inner bytea, p_outer bytea, p_actor text,
     p_lock bigint, p_caller text, p_key text, p_fingerprint bytea,
-    p_status smallint, p_headers jsonb, p_body bytea
+    p_status smallint, p_headers jsonb, p_body bytea, p_leave boolean
 ) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     r record;
@@ -138,6 +139,9 @@ BEGIN
                 (id, tenant_id, caller, key, fingerprint, status, headers, body)
             VALUES (gen_random_uuid(), p_tenant, p_caller, p_key, p_fingerprint, p_status,
                 p_headers, p_body);
+    END IF;
+    IF p_leave THEN
+        PERFORM set_config('abeyance.tenant_id', '', false);
     END IF;
     RETURN r.epoch;
 END $$;
