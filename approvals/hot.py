@@ -1,6 +1,9 @@
-"""The hot write of a decision: a plain approval, and what is shown of it, in one round trip.
+"""The hot write of a decision: a plain approval in two round trips, sign-in included.
 
-Where its request named an idempotency key, a second one keeps the answer and commits.
+The first reads what the gate holds and shows, and the database's time. From it the answer is made
+as it is once the gate is approved at that time. The second is one statement and its own
+transaction: under the run's lock it looks whether all of that still stands, and writes the
+approval, and the answer where its request named an idempotency key.
 
 Whatever is not plain is left to the long way (services/decisions.py), which is the reference: the
 two write the same rows and the same journal, which a test compares.
@@ -10,70 +13,68 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from datetime import datetime
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, models
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, models
+from django.db.models.base import ModelState
 
-from approvals.models import Decision, Gate
+from approvals.models import Decision, Gate, GateState, Verdict
 from approvals.shown import LOOKED_BACK, GateShown, Similar
 from config.keys import current_key_id, stream_key
 from interrupts import content
 from interrupts.models import Checkpoint, Question, Run, Step
 from interrupts.transitions import checkpoints
+from tenants import scope
 from tenants.idempotency import Answer, KeyName
 from tenants.ids import uuid7
 from tenants.models import User
 from tenants.principal import Principal
-from tenants.statements import (
-    BEGIN,
-    COMMIT,
-    Row,
-    Statement,
-    prepared,
-    together,
-    transaction_of_statements,
-)
+from tenants.statements import Row, Statement, prepared
 
 M = TypeVar("M", bound=models.Model)
-_GATE = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
-_DECISION = Decision._meta.concrete_fields  # noqa: SLF001 - Django's API
-_FIELDS = [field.attname for field in _GATE]
-_DECIDED_FIELDS = [field.attname for field in _DECISION]
-_CHECKPOINT = [field.attname for field in Checkpoint._meta.concrete_fields]  # noqa: SLF001 - Django's API
-HELD_BY = f"""
-SELECT g.run_id, g.interrupt_id, {", ".join(f"c.{name}" for name in _CHECKPOINT)}
+_GATE: Final = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
+_FIELDS: Final = [field.attname for field in _GATE]
+_CHECKPOINT: Final = [field.attname for field in Checkpoint._meta.concrete_fields]  # noqa: SLF001 - Django's API
+_HELD: Final = 8  # columns before those of the gate
+_SHOWN: Final = _HELD + len(_FIELDS)
+# The latest gates are compared as a row, and ordered by: no other index gives them so.
+_FIRST, _LAST = UUID(int=0), UUID(int=2**128 - 1)
+SEE: Final = f"""
+SELECT clock_timestamp(), g.xmin::text, r.state_version, s.tool_name, b.body, b.cipher,
+    EXISTS (SELECT FROM interrupts_question q WHERE q.gate = g.id), past.*,
+    {", ".join(f"g.{field.column}" for field in _GATE)},
+    {", ".join(f"c.{name}" for name in _CHECKPOINT)}
 FROM approvals_gate g
-LEFT JOIN interrupts_interrupt i ON i.id = g.interrupt_id
-LEFT JOIN interrupts_checkpoint c ON c.id = i.checkpoint
-WHERE g.id = %b::uuid
-"""  # noqa: S608 - names of ours
-APPROVE = (
-    "SELECT verdict, run, epoch, resumed FROM approvals_approve("
-    "%b::uuid, %b::uuid, %b::uuid, %b::text, %b::boolean, %b::text,"
-    " %b::uuid, %b::text, %b::bytea, %b::bytea, %b::text, %b::text, %b::text, %b::bigint)"
-)
-SHOW = f"""
-SELECT {", ".join(f"g.{field.column}" for field in _GATE)},
-    {", ".join(f"d.{field.column}" for field in _DECISION)},
-    r.state_version, s.tool_name, b.body, b.cipher, asked.*,
-    past.approved, past.rejected, past.edited
-FROM approvals_gate g
-JOIN approvals_decision d ON d.id = %b::uuid
 JOIN interrupts_run r ON r.id = g.run_id
 JOIN interrupts_step s ON s.id = g.step_id
-JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
+LEFT JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
+LEFT JOIN interrupts_interrupt i ON i.id = g.interrupt_id
+LEFT JOIN interrupts_checkpoint c ON c.id = i.checkpoint
 CROSS JOIN LATERAL (
-    SELECT array_agg(q.id ORDER BY q.id), array_agg(q.text ORDER BY q.id),
-        array_agg(q.at ORDER BY q.id), array_agg(q.answer ORDER BY q.id),
-        array_agg(q.answered_at ORDER BY q.id), array_agg(q.by_id ORDER BY q.id),
-        array_agg(who.username::text ORDER BY q.id)
-    FROM interrupts_question q JOIN tenants_user who ON who.id = q.by_id WHERE q.gate = g.id
-) asked
-CROSS JOIN LATERAL approvals_similar(g.tool_id, {LOOKED_BACK}) past
+    SELECT array[
+        count(*) FILTER (WHERE p.state = 'approved' OR p.id = g.id),
+        count(*) FILTER (WHERE p.state = 'rejected'),
+        count(*) FILTER (WHERE p.state = 'approved' AND EXISTS (
+            SELECT FROM approvals_decision d
+            WHERE d.gate_id = p.id AND d.counts AND d.edits IS NOT NULL))]
+    FROM (SELECT o.id, o.state FROM approvals_gate o
+        WHERE (o.tool_id, o.id) >= (g.tool_id, '{_FIRST}'::uuid)
+            AND (o.tool_id, o.id) <= (g.tool_id, '{_LAST}'::uuid)
+        ORDER BY o.tool_id DESC, o.id DESC LIMIT {LOOKED_BACK}) p
+) past
 WHERE g.id = %b::uuid
 """  # noqa: S608 - names of ours
+APPROVE: Final = (
+    "SELECT approvals_approve(%b::uuid, %b::uuid, %b::uuid, %b::bigint, %b::text::xid,"
+    " %b::timestamptz, %b::uuid, %b::text, %b::boolean, %b::text, %b::uuid,"
+    " %b::text, %b::bytea, %b::bytea, %b::text,"
+    " %b::bigint, %b::text, %b::text, %b::bytea, %b::smallint, %b::text::jsonb, %b::bytea,"
+    " %b::boolean)"
+)
+_NO_KEY: Final = (*(None,) * 7, False)
+_KEY_NAMES_ONE: Final = "idempotency_key_names_one_answer"
 
 
 class Approved(NamedTuple):
@@ -86,62 +87,73 @@ class Approved(NamedTuple):
     epoch: int
 
 
-class Held(NamedTuple):
-    """The run that a gate holds, and the checkpoint that it goes on from once it is decided.
+class Seen(NamedTuple):
+    """A gate as it was read before its run was locked, and what it holds.
 
-    Which one that is, and what it says, never changes: it may be read before the run is locked.
+    Which run and checkpoint those are, and what the checkpoint says, never changes.
     """
 
-    run: UUID
-    interrupt: UUID | None
+    at: datetime  # the database's time
+    written: str  # the transaction that wrote the gate's row as it is
+    state_version: int
+    tool_name: str
+    body: bytes | None  # the arguments; None where they were erased
+    cipher: str | None
+    has_questions: bool
+    similar: Similar  # with this gate approved
+    gate: dict[str, Any]
     checkpoint: Checkpoint | None
+
+    @property
+    def run(self) -> UUID:
+        run: UUID = self.gate["run_id"]
+        return run
+
+    @property
+    def interrupt(self) -> UUID | None:
+        interrupt: UUID | None = self.gate["interrupt_id"]
+        return interrupt
 
     @property
     def is_sound(self) -> bool:
         return self.checkpoint is not None and checkpoints.is_sound(self.checkpoint)
 
 
-def held_by(gate_id: UUID) -> Held:
-    """Return what a gate holds; Gate.DoesNotExist for an unknown one, or another tenant's."""
-    return held_found(gate_id, prepared(*asking_held_by(gate_id)))
+def look(gate_id: UUID) -> Seen:
+    """Return a gate with what it holds; Gate.DoesNotExist for an unknown one, or another tenant's."""
+    return seen(gate_id, prepared(*looking(gate_id)))
 
 
-def asking_held_by(gate_id: UUID) -> Statement:
-    """Return the statement that looks up what a gate holds."""
-    return Statement(HELD_BY, [gate_id])
+def looking(gate_id: UUID) -> Statement:
+    """Return the statement that looks at a gate."""
+    return Statement(SEE, [gate_id])
 
 
-def held_found(gate_id: UUID, row: Row) -> Held:
+def seen(gate_id: UUID, row: Row) -> Seen:
     """Return what was looked up; Gate.DoesNotExist where there is no such gate."""
     if not row:
         raise Gate.DoesNotExist(f"gate {gate_id}")
-    run, interrupt, *columns = row
-    checkpoint = Checkpoint.from_db(DEFAULT_DB_ALIAS, _CHECKPOINT, columns) if columns[0] else None
-    return Held(run, interrupt, checkpoint)
+    at, written, version, tool, body, cipher, asked, counts = row[:_HELD]
+    gate = dict(zip(_FIELDS, row[_HELD:_SHOWN], strict=True))
+    taken = dict(zip(_CHECKPOINT, row[_SHOWN:], strict=True))
+    checkpoint = _row(Checkpoint, taken) if taken["id"] else None
+    return Seen(at, written, version, tool, body, cipher, asked, Similar(*counts), gate, checkpoint)
 
 
 def approve(
     principal: Principal,
-    gate_id: UUID,
-    run_id: UUID,
+    found: Seen,
     digest: str,
     confirmation: str | bool | None,  # noqa: FBT001 - as it was sent
 ) -> Approved | None:
     """Approve a gate where nothing stands in the way; None: nothing is written, go the long way."""
-    decision = uuid7()
-    return _approved(
-        principal,
-        together(
-            _approving(principal, gate_id, run_id, digest, confirmation, decision),
-            Statement(SHOW, [decision, gate_id]),
-        ),
-    )
+    approved = _as_approved(principal, found, digest)
+    return approved and _written(principal, found, approved, confirmation, _NO_KEY)
 
 
 def approve_under_key(
     principal: Principal,
-    gate_id: UUID,
-    run_id: UUID,
+    found: Seen,
     digest: str,
     confirmation: str | bool | None,  # noqa: FBT001 - as it was sent
     key: KeyName,
@@ -151,98 +163,113 @@ def approve_under_key(
 
     None: nothing is written, go the long way; so too where the key is held or was answered.
     """
-    decision = uuid7()
-    with transaction_of_statements():
-        _, *rows = together(
-            BEGIN,
-            _approving(principal, gate_id, run_id, digest, confirmation, decision, key),
-            Statement(SHOW, [decision, gate_id]),
-        )
-        approved = _approved(principal, rows)
-        if approved is None:
-            return None
-        made = answer(approved)
-        together(key.storing(made), COMMIT)
-    return approved, made
+    approved = _as_approved(principal, found, digest)
+    if approved is None:
+        return None
+    made = answer(approved)
+    leaves = scope.may_leave()
+    kept = key.lock, *key.keeping(made), leaves
+    try:
+        written = _written(principal, found, approved, confirmation, kept)
+    except IntegrityError as refused:
+        if _constraint(refused) != _KEY_NAMES_ONE:
+            raise
+        return None
+    if written is None:
+        return None
+    if leaves:
+        scope.left()
+    return written, made
 
 
-def _approving(
+def _written(
     principal: Principal,
-    gate_id: UUID,
-    run_id: UUID,
-    digest: str,
+    found: Seen,
+    approved: Approved,
     confirmation: str | bool | None,  # noqa: FBT001 - as it was sent
-    decision: UUID,
-    key: KeyName | None = None,
-) -> Statement:
-    return Statement(
+    kept: Sequence[Any],
+) -> Approved | None:
+    decision = approved.decision
+    (epoch,) = prepared(
         APPROVE,
         [
             principal.tenant_id,
-            gate_id,
+            decision.gate_id,
+            found.run,
+            found.state_version,
+            found.written,
+            found.at,
             principal.id,
-            digest,
+            decision.digest,
             confirmation is True,
             confirmation if isinstance(confirmation, str) else None,
-            decision,
-            *stream_key(run_id, current_key_id()),
+            decision.pk,
+            *stream_key(found.run, current_key_id()),
             principal.actor.text,
-            *((key.caller, key.key, key.lock) if key else (None, None, None)),
+            *kept,
         ],
     )
+    return None if epoch is None else approved._replace(epoch=epoch)
 
 
-def _approved(principal: Principal, rows: Sequence[Row]) -> Approved | None:
-    (verdict, run, epoch, _resumed), row = rows
-    if verdict != "approved":
+def _constraint(refused: IntegrityError) -> str | None:
+    return getattr(getattr(refused.__cause__, "diag", None), "constraint_name", None)
+
+
+def _as_approved(principal: Principal, found: Seen, digest: str) -> Approved | None:
+    """Return the gate as it is once it is approved; None where what it is about was erased."""
+    if found.body is None or found.cipher is None:
         return None
-    shown = _shown(principal, row)
-    return Approved(shown, shown.decisions[0], principal.tenant_id, run, epoch)
-
-
-def _shown(principal: Principal, row: Row) -> GateShown:
-    gate_end = len(_FIELDS)
-    decided_end = gate_end + len(_DECIDED_FIELDS)
-    gate = Gate.from_db(DEFAULT_DB_ALIAS, _FIELDS, row[:gate_end])
-    decision = Decision.from_db(DEFAULT_DB_ALIAS, _DECIDED_FIELDS, row[gate_end:decided_end])
-    state_version, tool_name, body, cipher = row[decided_end : decided_end + 4]
-    *asked, approved, rejected, edited = row[decided_end + 4 :]
-    gate.run = _part_of(Run, id=gate.run_id, state_version=state_version)
-    gate.step = _part_of(Step, id=gate.step_id, tool_name=tool_name)
-    decision.user = _part_of(User, id=principal.id, username=principal.name)
-    arguments = json.loads(content.unseal(principal.tenant_id, bytes(body), cipher))
-    return GateShown(
+    run = _row(Run, {"id": found.run, "state_version": found.state_version + 1})
+    step = _row(Step, {"id": found.gate["step_id"], "tool_name": found.tool_name})
+    columns = {"state": GateState.APPROVED.value, "settled_at": found.at, "due_at": None}
+    gate = _row(Gate, {**found.gate, **columns}, run=run, step=step)
+    decision = _decision(principal, gate, found.at, digest)
+    arguments = json.loads(content.unseal(principal.tenant_id, bytes(found.body), found.cipher))
+    shown = GateShown(
         gate=gate,
         decisions=[decision],
         bodies={bytes(gate.arguments): arguments},
         given=1,
         may_decide=True,
-        similar=Similar(approved, rejected, edited),
-        questions=_questions(asked),
+        similar=found.similar,
+        questions=_questions(gate.pk) if found.has_questions else (),
+    )
+    return Approved(shown, decision, principal.tenant_id, found.run, epoch=0)
+
+
+def _decision(principal: Principal, gate: Gate, at: datetime, digest: str) -> Decision:
+    return _row(
+        Decision,
+        {
+            **_UNSAID,
+            "id": uuid7(),
+            "tenant_id": principal.tenant_id,
+            "gate_id": gate.pk,
+            "user_id": principal.id,
+            "verdict": Verdict.APPROVE.value,
+            "digest": digest,
+            "approves": gate.arguments_digest,
+            "policy_version": gate.policy_version,
+            "counts": True,
+            "at": at,
+        },
+        user=_row(User, {"id": principal.id, "username": principal.name}),
+        acting_for=None,
     )
 
 
-def _questions(columns: Sequence[Sequence[Any] | None]) -> list[Question]:
-    """Return what was asked about a gate; each column is None where nothing was."""
-    found = []
-    for pk, text, at, answer, answered_at, by, name in zip(
-        *(column or () for column in columns), strict=True
-    ):
-        one = _part_of(
-            Question, id=pk, text=text, at=at, answer=answer, answered_at=answered_at, by_id=by
-        )
-        one.by = _part_of(User, id=by, username=name)
-        found.append(one)
-    return found
+def _questions(gate_id: UUID) -> list[Question]:
+    return list(Question.objects.filter(gate=gate_id).select_related("by").order_by("id"))
 
 
-def _part_of(model: type[M], **columns: Any) -> M:
-    """Return a row of which only these columns were read; no default is made for the others."""
-    names = _in_order(model, frozenset(columns))
-    return model.from_db(DEFAULT_DB_ALIAS, names, [columns[name] for name in names])
+def _row(model: type[M], columns: dict[str, Any], **related: Any) -> M:
+    """Return a row that was read, of which only these columns were: quicker than Django does."""
+    made = model.__new__(model)
+    state = ModelState()
+    state.adding, state.db, state.fields_cache = False, DEFAULT_DB_ALIAS, related
+    made.__dict__.update(columns, _state=state)
+    return made
 
 
-@cache
-def _in_order(model: type[models.Model], columns: frozenset[str]) -> list[str]:
-    fields = model._meta.concrete_fields  # noqa: SLF001 - Django's API
-    return [field.attname for field in fields if field.attname in columns]
+_UNSAID: Final = dict.fromkeys(field.attname for field in Decision._meta.concrete_fields)  # noqa: SLF001 - Django's API

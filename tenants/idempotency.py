@@ -22,7 +22,7 @@ from config.errors import IdempotencyKeyReused, RequestInProgress
 from tenants.models import IdempotentAnswer
 from tenants.scope import current_tenant_id, tenant_scope
 from tenants.sealing import seal, unseal
-from tenants.statements import Statement, prepared
+from tenants.statements import prepared
 
 _PURPOSE = "idempotent-answer"
 SWEPT_AT_ONCE = 1000
@@ -63,12 +63,10 @@ class KeyName(NamedTuple):
         names = json.dumps([str(current_tenant_id()), self.caller, self.key]).encode()
         return int.from_bytes(hashlib.sha256(names).digest()[:8], "big", signed=True)
 
-    def storing(self, answer: Answer) -> Statement:
-        """Return the statement that keeps the answer; it belongs in the transaction it answers."""
-        tenant = current_tenant_id()
-        sealed = seal(answer.body.encode(), _PURPOSE, tenant, self.caller, self.key)
-        headers = json.dumps(dict(answer.headers))
-        return Statement(_STORE, [tenant, *self, answer.status, headers, sealed])
+    def keeping(self, answer: Answer) -> tuple[str, str, bytes, int, str, bytes]:
+        """Return what is kept of the answer, in the order of the table's columns."""
+        body = seal(answer.body.encode(), _PURPOSE, current_tenant_id(), self.caller, self.key)
+        return (*self, answer.status, json.dumps(dict(answer.headers)), body)
 
 
 @dataclass(slots=True)
@@ -170,7 +168,7 @@ def store_answer_within_transaction(status: int, headers: Mapping[str, str], bod
     answer = Answer(status, headers, body)
     if pending is None or pending.stored or not answer.is_success:
         return
-    prepared(*pending.name.storing(answer))
+    prepared(_STORE, [current_tenant_id(), *pending.name.keeping(answer)])
     pending.stored = True
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
@@ -18,7 +19,16 @@ from django.db import DatabaseError, Error, connection, models
 from tenants import statements
 
 VARIABLE = "abeyance.tenant_id"
-_tenant_id: ContextVar[UUID | None] = ContextVar("tenant_id", default=None)
+
+
+@dataclass(slots=True)
+class _Scope:
+    tenant_id: UUID
+    is_outermost: bool
+    is_left: bool = False
+
+
+_scope: ContextVar[_Scope | None] = ContextVar("tenant_scope", default=None)
 M = TypeVar("M", bound=models.Model)
 
 
@@ -32,20 +42,33 @@ def tenant_scope(tenant_id: UUID, *, variable_set: bool = False) -> Iterator[Non
 
     ``variable_set``: the sign-in function has set the session's variable already.
     """
-    outer = _tenant_id.get()
-    if outer is not None and outer != tenant_id:
+    outer = _scope.get()
+    if outer is not None and outer.tenant_id != tenant_id:
         if variable_set:
-            _set_variable(outer)
+            _set_variable(outer.tenant_id)
         raise NoTenant(f"already working for another tenant than {tenant_id}")
-    token = _tenant_id.set(tenant_id)
+    scope = _Scope(tenant_id, is_outermost=outer is None)
+    token = _scope.set(scope)
     try:
         if not variable_set:
             _set_variable(tenant_id)
         yield
     finally:
-        _tenant_id.reset(token)
-        if outer is None:
+        _scope.reset(token)
+        if scope.is_outermost and not scope.is_left:
             leave()
+
+
+def may_leave() -> bool:
+    """Say whether the scope's last statement may take the tenant off the connection itself."""
+    scope = _scope.get()
+    return scope is not None and scope.is_outermost and not connection.in_atomic_block
+
+
+def left() -> None:
+    """Know that it has: what is asked in this scope from now on gets nothing."""
+    if (scope := _scope.get()) is not None:
+        scope.is_left = True
 
 
 def leave() -> None:
@@ -72,9 +95,9 @@ def _set_variable(tenant_id: UUID) -> None:
 
 
 def current_tenant_id() -> UUID:
-    if (tenant_id := _tenant_id.get()) is None:
+    if (scope := _scope.get()) is None:
         raise NoTenant(NoTenant.__doc__)
-    return tenant_id
+    return scope.tenant_id
 
 
 class TenantManager(models.Manager[M]):

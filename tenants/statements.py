@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import abc
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
@@ -35,8 +35,6 @@ class Statement(NamedTuple):
     parameters: Sequence[Any] = ()
 
 
-BEGIN = Statement("BEGIN")
-COMMIT = Statement("COMMIT")
 _PLACE = re.compile("%b")
 _DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 # By connection: the server's names of what was prepared there, by text and types of parameters.
@@ -87,8 +85,7 @@ def together(*statements: Statement) -> list[Row]:
     """Send prepared statements in one round trip; return the first row of each, () for none.
 
     The server does one after the other, each seeing what was committed before it began. They are
-    one transaction unless BEGIN and COMMIT among them say otherwise: where one fails, that is
-    raised, and none after it is done.
+    one transaction: where one fails, that is raised, and none after it is done.
     """
     with _using() as raw:
         sent = [_bind(raw, *statement) for statement in statements]
@@ -175,29 +172,6 @@ def _pipeline(pgconn: PGconn) -> Iterator[_Pipeline]:
     except BaseException:
         connections[DEFAULT_DB_ALIAS].close()
         raise
-
-
-@contextmanager
-def transaction_of_statements() -> Iterator[None]:
-    """Let BEGIN and COMMIT be sent with other statements; what is not committed is rolled back.
-
-    Not inside a transaction of Django's, which would not know of it.
-    """
-    try:
-        yield
-    finally:
-        _roll_back()
-
-
-def _roll_back() -> None:
-    database = connections[DEFAULT_DB_ALIAS]
-    raw = database.connection
-    if raw is None or raw.pgconn.transaction_status == TransactionStatus.IDLE:
-        return
-    try:
-        command("ROLLBACK")
-    except DatabaseError:
-        database.close()
 
 
 @contextmanager

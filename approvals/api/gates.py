@@ -164,7 +164,7 @@ class DecisionsView(TenantView):
             decided = decisions.decide_gate(
                 call.principal,
                 pk,
-                held=hot.held_found(pk, call.found),
+                held=hot.seen(pk, call.found),
                 **call.body,
                 if_match=call.if_match,
                 answer=keep if keyed else None,
@@ -175,17 +175,14 @@ class DecisionsView(TenantView):
         return made[0] if made else _decision_answer(call, decided)
 
     def beside(self, **kwargs: Any) -> Statement:
-        return hot.asking_held_by(kwargs["pk"])
+        return hot.looking(kwargs["pk"])
 
     def at_once(self, call: ApiCall, name: KeyName, **kwargs: Any) -> Answer | None:
         if not call.if_match.any or not is_fresh(call.request):
             return None
-        pk = kwargs["pk"]
-        held = hot.held_found(pk, call.found)
         return decisions.approve_at_once(
             call.principal,
-            pk,
-            held,
+            hot.seen(kwargs["pk"], call.found),
             name,
             call.body,
             lambda decided: _decision_answer(call, decided),

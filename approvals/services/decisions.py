@@ -81,7 +81,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
     bulk: bool = False,
     if_match: IfMatch = ANY_VERSION,
     answer: Render | None = None,
-    held: hot.Held | None = None,
+    held: hot.Seen | None = None,
 ) -> Decided:
     """Decide a gate as a person; the same decision of the same person again is the first one.
 
@@ -105,9 +105,9 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
         hold_seconds=hold_seconds,
         bulk=bulk,
     )
-    held = held or hot.held_by(gate_id)
+    held = held or hot.look(gate_id)
     if _is_plain(wanted) and if_match.any and held.is_sound:
-        decided = _approve_plainly(principal, gate_id, held.run, wanted, answer)
+        decided = _approve_plainly(principal, held, wanted, answer)
         if decided is not None:
             return decided
     renewed: str | None = None
@@ -127,8 +127,7 @@ def decide_gate(  # noqa: PLR0913 - a decision has this many members
 
 def approve_at_once(
     principal: Principal,
-    gate_id: UUID,
-    held: hot.Held,
+    held: hot.Seen,
     key: KeyName,
     body: Mapping[str, Any],
     answer: Render,
@@ -143,8 +142,7 @@ def approve_at_once(
         return None
     made = hot.approve_under_key(
         principal,
-        gate_id,
-        held.run,
+        held,
         wanted.digest,
         wanted.confirmation,
         key,
@@ -176,12 +174,12 @@ def _is_plain(wanted: Wanted) -> bool:
 
 
 def _approve_plainly(
-    principal: Principal, gate_id: UUID, run_id: UUID, wanted: Wanted, answer: Render | None
+    principal: Principal, held: hot.Seen, wanted: Wanted, answer: Render | None
 ) -> Decided | None:
     """Approve in one round trip where nothing stands in the way; None: nothing is written."""
     in_transaction = answer is not None or idempotency.holds_transaction()
     with transaction.atomic() if in_transaction else nullcontext():
-        approved = hot.approve(principal, gate_id, run_id, wanted.digest, wanted.confirmation)
+        approved = hot.approve(principal, held, wanted.digest, wanted.confirmation)
         if approved is None:
             return None
         decided = _decided(approved)
@@ -203,7 +201,7 @@ def _bring_up_to_date(behind: BehindTime) -> str | None:
 
 
 def _decide(
-    case: Case, held: hot.Held, if_match: IfMatch, answer: Render | None, renewed: str | None
+    case: Case, held: hot.Seen, if_match: IfMatch, answer: Render | None, renewed: str | None
 ) -> Decided:
     if before := cases.same_decision(case):
         return Decided(case.gate, before, replayed=True)

@@ -116,10 +116,10 @@ def lived(house: House) -> Iterator[House]:
     AgentDay.objects.create(agent_id=house.agent.id, day=database_now().date())
     freezes.freeze(house.people["olga"], scope="tenant")
     make_delegation(house, Step.objects.get(gate=gate.pk))
-    token = scope._tenant_id.set(None)
+    token = scope._scope.set(None)
     scope.leave()
     yield house
-    scope._tenant_id.reset(token)
+    scope._scope.reset(token)
 
 
 def make_delegation(house: House, step: Step) -> None:

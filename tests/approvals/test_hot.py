@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextvars import Context
 
 import pytest
 from django.db import connection
@@ -11,9 +12,10 @@ from approvals.authority import refusal_sql
 from approvals.models import Decision, Gate
 from interrupts.models import Interrupt, Run, Step
 from interrupts.services import damage
+from tenants import scope, statements
 from tenants.idempotency import KeyName
 from tenants.models import IdempotentAnswer, JournalEntry
-from tenants.statements import Statement
+from tenants.statements import prepared
 from tests.database import superuser
 
 UNLIKE = {"id", "run_id", "step_id", "interrupt_id", "gate", "interrupt", "key_scope", "root",
@@ -166,12 +168,12 @@ def close_by_damage(house, gate):
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_the_long_way_unwritten(house, close):
     gate = house.ask()
+    seen = hot.look(gate.pk)
     close(house, gate)
     before = house.trace(gate)
 
-    made = hot.approve(house.people["alice"], gate.pk, gate.run_id, gate.digest, None)
-
-    assert made is None
+    for found in (seen, hot.look(gate.pk)):
+        assert hot.approve(house.people["alice"], found, gate.digest, None) is None
     assert house.trace(gate) == before
 
 
@@ -253,7 +255,7 @@ def test_what_is_not_plain_is_decided_under_its_key_all_the_same(house, ways):
 def test_an_approval_whose_answer_cannot_be_kept_is_not_made(house, monkeypatch):
     gate = house.ask()
     before = house.trace(gate)
-    monkeypatch.setattr("tenants.idempotency.KeyName.storing", lambda *_: Statement("SELECT 1 / 0"))
+    monkeypatch.setattr(KeyName, "keeping", lambda name, _: (*name, 201, "{}", None))
 
     status, told, _ = post(house, gate)
 
@@ -293,6 +295,24 @@ def test_an_approval_whose_key_is_held_is_refused_at_once(house):
     assert (status, told["code"]) == (409, "request-in-progress")
     assert house.trace(gate) == before
     assert post(house, gate)[0] == 201
+
+
+def test_an_approval_under_a_key_takes_the_tenant_off_its_connection_itself(house, monkeypatch):
+    first, second, tenant = house.ask(), house.ask(), house.people["alice"].tenant_id
+    left = []
+    monkeypatch.setattr(scope, "leave", lambda: left.append(set_on_connection()))
+
+    def set_on_connection():
+        return prepared("SELECT current_setting('abeyance.tenant_id', true)", [])[0]
+
+    assert Context().run(post, house, first)[0] == 201  # outside of the test's own scope
+    assert (left, set_on_connection()) == ([], "")
+
+    statements.command(f"SET abeyance.tenant_id = '{tenant}'")
+    assert Context().run(post, house, second, verdict="reject", reason="no")[0] == 422  # the key's
+    assert left == [str(tenant)]
+    assert post(house, second)[0] == 422  # within a scope that goes on after it
+    assert set_on_connection() == str(tenant)
 
 
 def test_the_hot_path_asks_the_one_authority_function(house):

@@ -89,7 +89,7 @@ def approve_at_once(scene: Scene, names: Names) -> None:
     gate = UUID(names["gate"])
     key = KeyName(str(scene.agent.actor), THE_KEY, THE_REQUEST)
     made = decisions.approve_at_once(
-        scene.people["alice"], gate, hot.held_by(gate), key, body, lambda _: DONE
+        scene.people["alice"], hot.look(gate), key, body, lambda _: DONE
     )
     if made is None:
         keyed(decide())(scene, names)

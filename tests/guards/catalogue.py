@@ -142,7 +142,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "an approval of what needs to know something is not plain",
         "8: the hot approval looks at no clock of what a call knows",
-        rewrite("approvals_approve", ("OR s.context IS NOT NULL", "")),
+        rewrite("approvals_approve", ("AND s.context IS NULL", "")),
         (
             "tests/approvals/test_days_and_needs.py::test_an_approval_of_what_needs_to_know_goes_the_long_way",
         ),
@@ -440,7 +440,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "digest check at a decision, the hot way",
         "2: an approval is of what was shown",
-        rewrite("approvals_approve", ("g.digest <> p_digest", "false")),
+        rewrite("approvals_approve", ("AND o.digest = p_digest", "")),
         (f"{GATES}::test_what_was_not_shown_is_not_approved[hot]",),
     ),
     Guard(
@@ -656,7 +656,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "a gate of a damaged run is not approved at once",
         "5: nobody approves what is not what happened",
-        rewrite("approvals_approve", ("r.damage IS NOT NULL OR", "")),
+        rewrite("approvals_approve", ("OR r.damage IS NOT NULL", "")),
         (
             "tests/approvals/test_hot.py::test_what_is_not_plain_is_left_to_the_long_way_unwritten[close_by_damage]",
             f"{TAMPERING}::test_a_gate_of_a_damaged_run_is_not_decided",
@@ -917,7 +917,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "what cools down is approved the long way",
         "1: an approval that cools down takes no effect before its end, however it was approved",
-        rewrite("approvals_approve", ("OR g.routing ? 'cool_down'", "")),
+        rewrite("approvals_approve", ("AND NOT o.routing ? 'cool_down'", "")),
         (
             f"{ESCALATION}::test_an_approval_cools_down_before_it_takes_effect",
             f"{ESCALATION}::test_with_a_key_it_cools_down_alike",

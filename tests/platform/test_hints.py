@@ -1,5 +1,6 @@
 """A broker that is away costs a sender next to nothing, and never fails it for long."""
 
+import json
 import socket
 import threading
 import time
@@ -205,3 +206,24 @@ def test_a_broker_that_is_killed_between_two_hints_is_away_and_then_back(
         sending.send(app, together("3"))
         messages = [taken(app) for _ in together("3")]
     assert [message.decode()[1] for message in messages] == [one.names for one in together("3")]
+
+
+def test_what_is_pushed_is_what_kombu_would_push(folder: Path) -> None:
+    hint = sending.Hint("x.y", {"id": "1", "epoch": 2})
+    with broker(folder) as place:
+        app = hints(f"redis+socket://{place.broker_socket}")
+        sending.send(app, [hint])
+        with app.producer_pool.acquire(block=True) as producer:
+            sending._publish(app, producer, hint)
+            with producer.channel.conn_or_acquire() as client:
+                kombu_s, ours = map(json.loads, client.lrange(app.amqp.default_queue.name, 0, -1))
+    own = [
+        {one["headers"]["id"], one["headers"]["root_id"], one["properties"]["correlation_id"]}
+        for one in (ours, kombu_s)
+    ]
+    assert [len(ids) for ids in own] == [1, 1]
+    tags = [one["properties"].pop("delivery_tag") for one in (ours, kombu_s)]
+    assert tags[0] != tags[1]
+    for one in (ours, kombu_s):
+        del one["headers"]["id"], one["headers"]["root_id"], one["properties"]["correlation_id"]
+    assert ours == kombu_s

@@ -17,7 +17,6 @@ from django.db import connection
 
 import approvals.hot
 import interrupts.hot
-from tenants.statements import BEGIN, COMMIT, Statement
 
 READS = ("SELECT", "SET ", "RESET ", "SHOW ")
 Place = Callable[[str], None]
@@ -47,8 +46,8 @@ def commits(place: Place) -> Iterator[None]:
         stack.enter_context(connection.execute_wrapper(statement))
         advance = _around(interrupts.hot.prepared, _advances, place)
         stack.enter_context(patch.object(interrupts.hot, "prepared", advance))
-        approve = _around(approvals.hot.together, _approves, place)
-        stack.enter_context(patch.object(approvals.hot, "together", approve))
+        approve = _around(approvals.hot.prepared, _approves, place)
+        stack.enter_context(patch.object(approvals.hot, "prepared", approve))
         yield
 
 
@@ -56,11 +55,8 @@ def _advances(text: str, *_: Any) -> bool:
     return "interrupts_advance(" in text
 
 
-def _approves(*statements: Statement) -> bool:
-    """Whether these commit: they say so, or are the approval by itself."""
-    texts = [one.text for one in statements]
-    alone = BEGIN.text not in texts and any("approvals_approve(" in text for text in texts)
-    return COMMIT.text in texts or alone
+def _approves(text: str, *_: Any) -> bool:
+    return "approvals_approve(" in text
 
 
 def _around(

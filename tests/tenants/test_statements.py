@@ -13,15 +13,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 from tenants import statements
 from tenants.models import Group
 from tenants.scope import tenant_scope
-from tenants.statements import (
-    BEGIN,
-    COMMIT,
-    Statement,
-    prepared,
-    prepared_rows,
-    together,
-    transaction_of_statements,
-)
+from tenants.statements import Statement, prepared, prepared_rows, together
 from tests.database import end_backend
 from tests.tenants.conftest import World
 
@@ -34,12 +26,6 @@ def making(name: str, tenant: UUID) -> Statement:
         "INSERT INTO tenants_group (id, tenant_id, name) VALUES (%b::uuid, %b::uuid, %b::text)",
         [uuid4(), tenant, name],
     )
-
-
-def begin_and_commit(made: Statement, then: Statement) -> None:
-    with transaction_of_statements():
-        together(BEGIN, made)
-        together(then, COMMIT)
 
 
 def groups(world: World) -> list[str]:
@@ -101,19 +87,12 @@ def test_what_is_sent_in_a_transaction_of_django_s_stands_or_falls_with_it(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_begun_and_not_committed_is_rolled_back(acme: World) -> None:
-    with tenant_scope(acme.id), pytest.raises(DataError):
-        begin_and_commit(making("begun", acme.id), BY_ZERO)
-    assert groups(acme) == []
-
-
-@pytest.mark.django_db(transaction=True)
 def test_a_commit_that_is_refused_is_no_success(acme: World) -> None:
     nobody = uuid4()  # the reference to a tenant is looked at when the transaction ends
     with tenant_scope(nobody), pytest.raises(IntegrityError):
         together(making("of nobody", nobody), ONE)
     with tenant_scope(nobody), pytest.raises(IntegrityError):
-        begin_and_commit(making("of nobody", nobody), ONE)
+        prepared(*making("of nobody", nobody))
     assert groups(acme) == []
 
 
