@@ -260,10 +260,10 @@ def _raised(old: Predicate, new: Predicate, after: Mapping[str, Any]) -> Iterato
     kept = {(one["f"], *one["when"]): Decimal(one["le"]) for one in new.get("ceilings", ())}
     for one in old.get("ceilings", ()):
         name, (by, value) = one["f"], one["when"]
-        limit = Decimal(after[name]["le"]) if name in after and "le" in after[name] else None
-        bound = kept.get((name, by, value), limit)
-        possible = value in after.get(by, {}).get("in", ())
-        if possible and (bound is None or bound > Decimal(one["le"])):
+        if value not in after.get(by, {}).get("in", ()) or "le" not in after.get(name, {}):
+            continue
+        limit = Decimal(after[name]["le"])
+        if min(limit, kept.get((name, by, value), limit)) > Decimal(one["le"]):
             yield f"`{name}` would go higher for {value}."
 
 
