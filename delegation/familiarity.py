@@ -224,7 +224,7 @@ class Familiarity:
             return Reason("day_calls", (), {"ceiling": str(calls)})
         for name, amount in call.amounts.items():
             total, most = spent.sums.get(name, Decimal(0)) + amount, self.most_sum(name, need)
-            if total > most:
+            if total > most and spent.calls >= need.free:
                 return Reason("day_sum", (name,), {"ceiling": text(most)})
         return None
 

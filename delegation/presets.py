@@ -67,22 +67,22 @@ class Settings:
 
 
 _CAUTIOUS_STAGES: Final = (
-    Stage(0.30, 0.20),
-    Stage(0.20, 0.12),
-    Stage(0.10, 0.08),
-    Stage(0.05, 0.05),
+    Stage(0.30, 0.25),
+    Stage(0.20, 0.15),
+    Stage(0.10, 0.12),
+    Stage(0.05, 0.08),
 )
-_EAGER_STAGES: Final = (Stage(0.70, 0.05), Stage(0.30, 0.04), Stage(0.10, 0.03))
+_EAGER_STAGES: Final = (Stage(0.70, 0.15), Stage(0.30, 0.13), Stage(0.10, 0.13), Stage(0.05, 0.08))
 
 CAUTIOUS: Final = Settings(
     name="cautious",
     familiar={"low": Familiar(2, 1, 1, 5), "medium": Familiar(2, 1, 2, 3)},
     stages={"low": _CAUTIOUS_STAGES, "medium": _CAUTIOUS_STAGES},
     own_proof=3,
-    quarantine=20,
+    quarantine=40,
     after_refusal=5,
     after_surprise=5,
-    after_incident=5,
+    after_incident=10,
     every_pair=True,
     every_ceiling=True,
 )
@@ -91,7 +91,7 @@ EAGER: Final = Settings(
     familiar={"low": Familiar(1, 1, 1, 10), "medium": Familiar(1, 1, 1, 3)},
     stages={"low": _EAGER_STAGES, "medium": _EAGER_STAGES},
     own_proof=1,
-    quarantine=10,
+    quarantine=20,
     after_refusal=3,
     after_surprise=5,
     after_incident=3,

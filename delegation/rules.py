@@ -144,4 +144,5 @@ def _per_day(memory: Familiarity, amounts: list[str], need: Familiar) -> dict[st
     calls = memory.most_calls(need)
     if not amounts:
         return {"calls": calls}
-    return {"calls": calls, "sum": {name: text(memory.most_sum(name, need)) for name in amounts}}
+    sums = {name: text(memory.most_sum(name, need)) for name in amounts}
+    return {"calls": calls, "free": need.free, "sum": sums}

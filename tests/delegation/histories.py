@@ -89,10 +89,25 @@ _kinds = st.sampled_from(["answer"] * 8 + ["incident", "ran", "stop", "start"])
 _entries = st.tuples(_kinds, requests, answers)
 
 
+HABITS = [
+    [],
+    [call(700 * number, order=f"o{number}") for number in range(12)],
+    [call(700 * number, tier="gold", amount=75) for number in range(8)]
+    + [call(900 * number, agent="agent-b", reason="damaged") for number in range(8)],
+    [
+        call(700 * number, tier=tier, reason=reason, amount=amount)
+        for number in range(4)
+        for tier, amount in (("basic", 20), ("gold", 75))
+        for reason in ("late", "damaged")
+    ],
+]
+
+
 @st.composite
 def histories(draw: Any, most: int = 60) -> list[Event]:
-    """Events with ids of their own, some of them at the same time."""
-    entries = draw(st.lists(_entries, max_size=most))
+    """Events with ids of their own, some at the same time; often with a habit to begin with."""
+    habit = [("answer", one, GOOD) for one in draw(st.sampled_from(HABITS))]
+    entries = habit + draw(st.lists(_entries, max_size=most))
     return [event(f"e{at:03}", *entry) for at, entry in enumerate(entries)]
 
 
