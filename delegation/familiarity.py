@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import ROUND_DOWN, Decimal
+from decimal import Decimal
 from typing import Any, Final
 
 from delegation.canonical import MARK, Canonical
@@ -13,18 +13,9 @@ from delegation.predicates import Pair, Spent, above, all_pairs
 from delegation.presets import Familiar, Settings
 from delegation.records import DAY, Reason, Risk
 
-DIGITS: Final = 2  # that a ceiling keeps
 MOST_BLAMED: Final = 4  # that are counted
 TOOL: Final = ("", "")  # in place of a value: whatever the values are
 Value = tuple[str, str]
-
-
-def down(amount: Decimal) -> Decimal:
-    """Round down to two digits: a ceiling says no more than was approved."""
-    if not amount:
-        return Decimal(0)
-    step = Decimal(1).scaleb(amount.adjusted() - DIGITS + 1)
-    return amount.quantize(step, rounding=ROUND_DOWN) if amount >= step else amount
 
 
 def text(amount: Decimal) -> str:
@@ -175,7 +166,7 @@ class Familiarity:
     def ceiling(self, value: Value, name: str, need: Familiar) -> Decimal | None:
         """Return the largest amount that goes with the value; None: none was approved with it."""
         tops = self.tops.get((value, name), ())
-        return down(tops[-need.k]) if len(tops) >= need.k else None
+        return tops[-need.k] if len(tops) >= need.k else None
 
     def has_ceiling(self, value: Value, name: str, settings: Settings) -> bool:
         """Say whether an amount has a ceiling of its own by this value."""
@@ -187,7 +178,7 @@ class Familiarity:
 
     def most_sum(self, name: str, need: Familiar) -> Decimal:
         sums = self.day.sums.get(name, ())
-        return down(sums[-need.k]) if len(sums) >= need.k else Decimal(0)
+        return sums[-need.k] if len(sums) >= need.k else Decimal(0)
 
     def blame(self, call: Canonical, strange: Strange, need: Familiar, spent: Spent) -> bool:
         """Explain a refusal by what was new in the call; say whether nothing was.

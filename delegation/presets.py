@@ -72,7 +72,7 @@ _CAUTIOUS_STAGES: Final = (
     Stage(0.10, 0.12),
     Stage(0.05, 0.08),
 )
-_EAGER_STAGES: Final = (Stage(0.70, 0.15), Stage(0.30, 0.13), Stage(0.10, 0.13), Stage(0.05, 0.08))
+_EAGER_STAGES: Final = (Stage(0.70, 0.20), Stage(0.30, 0.20), Stage(0.10, 0.15), Stage(0.05, 0.12))
 
 CAUTIOUS: Final = Settings(
     name="cautious",

@@ -52,8 +52,8 @@ def taught(
 
 
 def practised(tool: Tool = REFUND, times: int = 12, **given: Any) -> Learner:
-    """A learner that is sure of one call."""
-    return taught(call(number, tool, **given) for number in range(times))
+    """A learner that is sure of one call, approved once a day."""
+    return taught(call(1_440 * day, tool, **given) for day in range(times))
 
 
 _amounts = st.sampled_from([5, 20, "20.5", 75, 300])
