@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0021_context_goes_the_long_way"),
+        ("approvals", "0022_approve_what_was_seen"),
     ]
 
     operations = [
