@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import json
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 
 from approvals.admin import lookback
@@ -17,8 +17,9 @@ from approvals.policy import validate_policy
 from approvals.selectors import policy_in_force
 from approvals.services.policies import discard_draft, publish_draft, save_draft
 from approvals.services.simulation import Simulated, simulate
-from config.errors import InvalidBody, Problem, VersionMismatch
-from config.jsontext import parse
+from approvals.tenantfile import policytext
+from approvals.tenantfile.reading import UnreadableFile
+from config.errors import InvalidBody, VersionMismatch
 from tenants.admin.base import ConfigAdmin, ServiceForm
 from tenants.admin.shown import shown
 from tenants.admin.site import site
@@ -30,8 +31,9 @@ from tenants.services.groups import members_of_groups
 
 class PolicyForm(ServiceForm):
     document = forms.CharField(
+        strip=False,  # what begins a line belongs to it
         widget=Textarea(attrs={"rows": 30, "class": "font-mono"}),
-        help_text="JSON: rules, scorers, milestones, reasons, time_zone, budgets, daily_budget,"
+        help_text="YAML, as in a tenant file, or JSON: rules, scorers, milestones, reasons, time_zone, budgets, daily_budget,"
         " allowed_hosts, delegation. It is kept only where it could"
         " be published.",
     )
@@ -45,16 +47,16 @@ class PolicyForm(ServiceForm):
         if self.instance._state.adding:  # noqa: SLF001 - Django's word for "not stored yet"
             in_force = policy_in_force()
             started = in_force.document if in_force else {"rules": []}
-        self.initial["document"] = _pretty(started)
+        self.initial["document"] = policytext.write(started)
 
     def clean_document(self) -> Any:
+        text = self.cleaned_data["document"]
         try:
-            document = parse(self.cleaned_data["document"].encode())
-        except Problem as fault:
-            told = [one["detail"] for one in fault.errors] or [fault.detail]
-            raise forms.ValidationError(told) from None
+            document = policytext.read(text)
+        except UnreadableFile as fault:
+            raise forms.ValidationError(list(fault.faults)) from None
         if faults := validate_policy(document, members_of_groups()):
-            raise forms.ValidationError([f"{place}: {detail}" for place, detail in faults])
+            raise forms.ValidationError(policytext.with_lines(text, faults))
         return document
 
 
@@ -77,7 +79,7 @@ class PolicyVersionAdmin(ConfigAdmin):
         if obj is None:
             return ("why", "document")
         if self.has_change_permission(request, obj):
-            return ("number", "status", "why", "document")
+            return ("number", "status", "why", "document", "difference")
         told = ("published_at", "published_by", "digest")
         return ("number", "status", *told, shown(self.model, "why"), shown(self.model, "document"))
 
@@ -85,8 +87,14 @@ class PolicyVersionAdmin(ConfigAdmin):
         if obj is None:
             return ()
         if self.has_change_permission(request, obj):
-            return ("number", "status")
+            return ("number", "status", "difference")
         return self.get_fields(request, obj)
+
+    @admin.display(description="Against the version in force")
+    def difference(self, obj: PolicyVersion) -> str:
+        """Show what the draft, as it was kept last, changes of the version in force."""
+        lines = _difference(policy_in_force(), obj)
+        return render_to_string("admin/_difference.html", {"lines": lines})
 
     def journal_name(self, obj: PolicyVersion) -> str:
         return f"draft {obj.number}"
@@ -164,10 +172,7 @@ def _tried(draft: PolicyVersion) -> Simulated | None:
         return None
 
 
-def _pretty(document: Any) -> str:
-    return json.dumps(document, ensure_ascii=False, indent=2)
-
-
 def _difference(before: PolicyVersion | None, after: PolicyVersion) -> list[str]:
-    old = _pretty(before.document).splitlines() if before else []
-    return list(difflib.unified_diff(old, _pretty(after.document).splitlines(), n=3, lineterm=""))
+    old = policytext.write(before.document).splitlines() if before else []
+    new = policytext.write(after.document).splitlines()
+    return list(difflib.unified_diff(old, new, n=3, lineterm=""))

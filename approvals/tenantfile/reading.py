@@ -26,7 +26,7 @@ class UnreadableFile(Exception):
         super().__init__("\n".join(faults))
 
 
-class _Loader(_SafeLoader):
+class Loader(_SafeLoader):
     """Refuses a mapping that says a key twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
@@ -61,7 +61,7 @@ def parse_documents(raw: bytes, name: str) -> list[Any]:
     """Return the documents of a text; see `read_documents`."""
     try:
         text = raw.decode("utf-8-sig")
-        documents = [one for one in yaml.load_all(text, _Loader) if one is not None]
+        documents = [one for one in yaml.load_all(text, Loader) if one is not None]
     except UnicodeDecodeError as fault:
         raise UnreadableFile(f"{name}: not UTF-8 at byte {fault.start}") from None
     except yaml.MarkedYAMLError as fault:

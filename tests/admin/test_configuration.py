@@ -13,6 +13,7 @@ from django.test import Client
 
 from approvals.models import Assignment, PolicyVersion, Substitution
 from approvals.services.grants import held_by, set_grants
+from approvals.tenantfile import policytext
 from config.keys import secret_hash
 from interrupts.models import Freeze, Step, Tool, ToolVersion
 from tenants.errors import OwnAuthority
@@ -414,6 +415,75 @@ def test_a_draft_with_faults_is_not_kept_and_each_is_told_with_its_pointer(acme:
     assert "/rules/1/name: " in told
     assert draft_of(acme) is None
     assert head(acme) == before
+
+
+YAML = """rules:
+  - name: reads
+    trigger: action
+    then: allow
+    tools: ["*.get"]
+  - name: pays
+    trigger: action
+    then: approve
+    approvers: [nobody]
+    expires_in: yes
+"""
+
+
+def test_a_draft_is_written_as_yaml_its_faults_at_their_lines_and_its_difference_beside_it(
+    acme: Place,
+) -> None:
+    browser, before = acme.browser("ada"), head(acme)
+    path = "/admin/approvals/policyversion/add/"
+    answer = browser.post(path, {"document": YAML, "why": ""})
+    told = answer.context["adminform"].form.errors["document"]
+    assert "Line 9, “approvers: [nobody]”: /rules/1/approvers/0: There is no such group." in told
+    assert any(one.startswith("Line 10, “expires_in: yes”: /rules/1/expires_in: ") for one in told)
+    bombs = ("a: &a [1]\nrules: *a\n", "rules: []\nrules: []\n", "rules: [\n", "", "---\n---\n1\n")
+    for wrong in (*bombs, "rules: []\n---\nrules: []\n"):
+        refused = browser.post(path, {"document": wrong, "why": ""})
+        assert refused.status_code == 200, wrong
+    assert (draft_of(acme), head(acme)) == (None, before)
+
+    sound = (
+        YAML.replace("[nobody]", "[ops]")
+        .replace("yes", "60")
+        .replace("  - name: pays", "  -\n    name: pays")
+    )
+    with tenant_scope(acme.id), transaction.atomic():
+        set_groups(SYSTEM, {"ops": ["bob"]})
+    assert browser.post(path, {"document": sound, "why": "pay"}).status_code == 302
+    draft = draft_of(acme)
+    assert [rule["name"] for rule in draft.document["rules"]] == ["reads", "pays"]
+    page = browser.get(f"/admin/approvals/policyversion/{draft.pk}/change/").content.decode()
+    assert "Against the version in force" in page
+    assert "+- name: pays" in page
+    assert "  expires_in: 60" in page
+
+
+def test_a_policy_written_as_yaml_is_the_same_when_it_is_read() -> None:
+    odd = [
+        "yes",
+        "no",
+        "1e2",
+        "0x10",
+        "2026-01-01",
+        "null",
+        "~",
+        "a: b",
+        "- x",
+        "*a",
+        "&a",
+        "é ",
+        "",
+        "\n",
+        "#",
+    ]
+    document = {"rules": [{"name": one, "reason": one, "at_least": 0.7} for one in odd], "n": 1e-7}
+    assert policytext.read(policytext.write(document)) == document
+    assert policytext.read(json.dumps(document)) == document
+    (told,) = policytext.with_lines(json.dumps({"a": "x" * 200}), [("/a", "No.")])
+    assert told == f"Line 1, “{json.dumps({'a': 'x' * 200})[:80]}…”: /a: No."
 
 
 def test_an_older_draft_comes_into_force_over_a_newer_version(acme: Place) -> None:

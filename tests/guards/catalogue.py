@@ -32,6 +32,7 @@ CHECKS = f"{ENGINE}/effects/test_verifiers.py"
 OF_SUBSTITUTES = "tests/approvals/test_notices_of_substitutes.py"
 OF_INTERRUPTS = "tests/approvals/test_told_of_interrupts.py"
 BULK = "tests/approvals/test_bulk.py"
+EXTENSIONS = "tests/approvals/test_extensions.py"
 STAGE_ENDS = "tests/approvals/test_stage_ends.py"
 SIMULATION = "tests/approvals/test_simulation.py"
 ESCALATION = "tests/approvals/test_escalation.py"
@@ -51,6 +52,13 @@ def _touching(look: Any) -> Any:
         return look(principal, run)
 
     return look_and_touch
+
+
+def _no_votes(_: Any) -> Any:
+    """Whoever approved in an earlier stage, as if nobody had."""
+    from approvals.models import Decision
+
+    return lambda _user: Decision.objects.none()
 
 
 def _as_if_read(read: Any) -> Any:
@@ -819,6 +827,90 @@ GUARDS: tuple[Guard, ...] = (
             f"{STAGE_ENDS}::test_the_whole_decision_ends_whatever_its_stages_have_left",
             f"{STAGE_ENDS}::test_whoever_decides_the_open_stage_extends_it_and_no_other_and_never_past_the_whole",
         ),
+    ),
+    Guard(
+        "what is stamped anew ends with its first substitution",
+        "1: an approval that is found good again ends with the right it was given by",
+        patch("approvals.authorizer._end_with_substitutions", nothing),
+        (
+            f"{SUBSTITUTIONS}::test_where_one_of_two_substitutions_was_ended_it_starts_no_later_than_the_other_ends[before the other]",
+        ),
+    ),
+    Guard(
+        "a substitution that is ended is looked for at once",
+        "1: an approval by a right that was ended keeps no stage approved",
+        patch("approvals.services.substitutions.refresh_inboxes", nothing),
+        (f"{SUBSTITUTIONS}::test_a_substitution_that_is_ended_opens_its_stage_again_at_once",),
+    ),
+    Guard(
+        "whose authority an edit in stages is by",
+        "1: an edit counts in the stage of the authority that it is by",
+        patch("approvals.cases._check_editor", nothing),
+        (f"{SUBSTITUTIONS}::test_an_edit_by_a_substitute_counts_in_the_persons_stage",),
+    ),
+    Guard(
+        "what a substitute approved before",
+        "a person is asked once over all stages, for whomever they approve",
+        patch("approvals.substitutes._approved_before", _no_votes),
+        (f"{SUBSTITUTIONS}::test_what_a_substitute_approved_waits_for_them_in_no_later_stage",),
+    ),
+    Guard(
+        "who gives a gate more time",
+        "only those extend a gate who decide it by what policy says now",
+        patch("approvals.services.extensions._check_person", nothing),
+        (
+            f"{EXTENSIONS}::test_only_those_extend_a_gate_who_decide_it_by_what_policy_says_now[together]",
+            f"{EXTENSIONS}::test_only_those_extend_a_gate_who_decide_it_by_what_policy_says_now[stages]",
+        ),
+    ),
+    Guard(
+        "the longer cool-down stays",
+        "1: nobody is asked next with less time to take it back than policy says",
+        patch("approvals.routing._cool_down", always(value={})),
+        (
+            f"{ESCALATION}::test_who_is_asked_next_leaves_out_no_cool_down_that_is_said_since[policy]",
+            f"{ESCALATION}::test_who_is_asked_next_leaves_out_no_cool_down_that_is_said_since[edit]",
+        ),
+        red="KeyError",  # the gate knows of none any more
+    ),
+    Guard(
+        "the stricter end stays",
+        "9: a newer policy has no gate end milder than it was to",
+        patch("approvals.routing.ENDS", lambda ends: ends[::-1]),
+        (f"{ESCALATION}::test_a_policy_that_escalates_by_now_loosens_no_gate_that_is_rejected",),
+    ),
+    Guard(
+        "a limit beside what is left of it",
+        "8: nobody widens their own authority by taking a part of it away",
+        patch("approvals.services.grants._is_left", always(value=False)),
+        (f"{LIMITS}::test_nobody_takes_off_themselves_the_limit_beside_what_is_left",),
+    ),
+    Guard(
+        "what is to be undone when its run ends",
+        "4: what a person had undone is undone, though its run ends before",
+        patch("interrupts.transitions.compensation.pending", always(value=False)),
+        (
+            f"{ENGINE}/test_compensation.py::test_what_is_to_be_undone_is_undone_although_its_run_ends_before[complete_run]",
+        ),
+    ),
+    Guard(
+        "a completion waits for what is judged",
+        "1: no run completes while what it did is being judged",
+        patch("interrupts.transitions.runs.unsettled", nothing),
+        (f"{VERDICTS}::test_a_completion_that_is_agreed_to_waits_for_what_is_judged_and_undone",),
+    ),
+    Guard(
+        "the history of what is forked",
+        "5: nothing is forked of a run that does not verify",
+        patch("interrupts.verification.check_history", nothing),
+        (f"{ENGINE}/test_forks.py::test_a_run_whose_history_does_not_verify_is_not_forked",),
+    ),
+    Guard(
+        "what an older host grants",
+        "8: the database takes a grant without limits for one that has none",
+        statements("ALTER TABLE approvals_toolpermission ALTER COLUMN limits DROP DEFAULT"),
+        (f"{ENGINE}/test_older_hosts.py::test_what_an_older_host_grants_has_no_limits",),
+        red="IntegrityError",  # it could not write it at all
     ),
     # What a run goes on from.
     Guard(

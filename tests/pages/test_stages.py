@@ -48,6 +48,33 @@ def test_the_pages_show_which_stage_is_open_who_has_decided_and_what_comes_next(
     )
 
 
+def test_the_pages_show_when_the_open_stage_ends_and_how_long_the_next_has(
+    house: House, browser_of: Open
+) -> None:
+    house.group("finance", "alice")
+    house.group("leads", "carol")
+    house.group("heads", "ada")
+    timed = {"approvers": ["leads"], "expires_in": 900, "on_expiry": "escalate"}
+    stages = [
+        {"approvers": ["finance"], "expires_in": 1800, "on_expiry": "cancel"},
+        {**timed, "escalate_to": "heads"},
+    ]
+    house.policy({**STAGED, "expires_in": 7200, "stages": stages})
+    gate = house.ask()
+    at, alice = f"/decisions/{gate.pk}", browser_of("alice")
+
+    page = alice.get(at)
+    assert "1 approval needed within 15 min, or heads are asked" in page.text
+    assert page.text.count("or the run is cancelled") == 1
+    assert "1 of finance within 30 min, or the run is cancelled, then 1 of leads" in (
+        alice.get(f"/steps/{gate.step_id}/why").text
+    )
+    alice.send(page, "/approve")
+    open_now = browser_of("carol").get(at)
+    assert "or heads are asked" in open_now.text
+    assert "within 15 min" not in open_now.text
+
+
 def test_an_answer_from_before_the_next_stage_is_not_recorded_and_the_rest_is_told(
     house: House, browser_of: Open
 ) -> None:
