@@ -67,10 +67,10 @@ class Settings:
 
 
 _CAUTIOUS_STAGES: Final = (
-    Stage(0.30, 0.25),
-    Stage(0.20, 0.15),
-    Stage(0.10, 0.12),
-    Stage(0.05, 0.08),
+    Stage(0.30, 0.30),
+    Stage(0.20, 0.22),
+    Stage(0.10, 0.17),
+    Stage(0.05, 0.12),
 )
 _EAGER_STAGES: Final = (Stage(0.70, 0.20), Stage(0.30, 0.20), Stage(0.10, 0.15), Stage(0.05, 0.12))
 
