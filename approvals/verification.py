@@ -208,6 +208,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "policy_version": row.policy_version,
         "stage": row.stage,
         "counts": row.counts,
+        "bulk": row.bulk,
         "at": row.at,
         "withdrawn_at": row.withdrawn_at,
     }
@@ -218,6 +219,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "acting_for": None,
         "reason_code": None,
         "reason_text": None,
+        "bulk": False,
         **said.data,
         "tenant": current_tenant_id(),
         "by": said.by,

@@ -248,6 +248,7 @@ def _record(case: Case) -> Decision:
         reason_text=chosen["text"] if chosen else None,
         policy_version=case.number,
         stage=gate.stage,
+        bulk=wanted.bulk,
         at=case.work.now,
     )
     case.work.note(
@@ -278,6 +279,7 @@ def _more(case: Case, decision: Decision, value: bytes | None) -> dict[str, Any]
         "acting_for": str(case.acting_for) if case.acting_for is not None else None,
         "reason_code": decision.reason_code,
         "reason_text": case.work.imprint_of(decision.reason_text),
+        "bulk": case.wanted.bulk or None,
         # Whatever of the gate the decision has changed: an edit, or what policy asks for now.
         "imprint": case.work.imprint(case.gate, transitions.IMPRINT) if case.judged else None,
         **transitions.stage_of(case.gate),

@@ -31,6 +31,27 @@ class Migration(migrations.Migration):
                 ("day", models.DateField()),
                 ("calls", models.PositiveIntegerField(default=0)),
                 ("sums", models.JSONField(default=dict)),
+                (
+                    "delegation",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="days",
+                        to="delegation.delegation",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -43,6 +64,26 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("asks_everything_since", models.DateTimeField(null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -73,6 +114,26 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("withdrawn_at", models.DateTimeField(null=True)),
+                (
+                    "published_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -91,6 +152,26 @@ class Migration(migrations.Migration):
                 ("sha256", models.CharField(max_length=71)),
                 ("by", models.CharField(max_length=60)),
                 ("at", models.DateTimeField()),
+                (
+                    "delegation",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="versions",
+                        to="delegation.delegation",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -112,6 +193,17 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.UUID("00000000-0000-0000-0000-000000000000")),
                 ),
                 ("due_at", models.DateTimeField(null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -135,6 +227,26 @@ class Migration(migrations.Migration):
                 ("shadow", models.JSONField(default=dict)),
                 ("through_at", models.DateTimeField(null=True)),
                 ("through", models.UUIDField(null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        default=tenants.scope.current_tenant_id,
+                        editable=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
@@ -267,129 +379,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="spotcheck",
             constraint=models.UniqueConstraint(fields=("gate",), name="a_gate_checks_one_rule"),
-        ),
-        migrations.AddField(
-            model_name="delegationday",
-            name="delegation",
-            field=models.ForeignKey(
-                db_constraint=False,
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="days",
-                to="delegation.delegation",
-            ),
-        ),
-        migrations.AddField(
-            model_name="delegationday",
-            name="tenant",
-            field=models.ForeignKey(
-                db_index=False,
-                default=tenants.scope.current_tenant_id,
-                editable=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="tenants.tenant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="delegationpreference",
-            name="tenant",
-            field=models.ForeignKey(
-                db_index=False,
-                default=tenants.scope.current_tenant_id,
-                editable=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="tenants.tenant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="delegationpreference",
-            name="user",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddField(
-            model_name="delegationtemplate",
-            name="published_by",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddField(
-            model_name="delegationtemplate",
-            name="tenant",
-            field=models.ForeignKey(
-                db_index=False,
-                default=tenants.scope.current_tenant_id,
-                editable=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="tenants.tenant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="delegationversion",
-            name="delegation",
-            field=models.ForeignKey(
-                db_constraint=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="versions",
-                to="delegation.delegation",
-            ),
-        ),
-        migrations.AddField(
-            model_name="delegationversion",
-            name="tenant",
-            field=models.ForeignKey(
-                db_index=False,
-                default=tenants.scope.current_tenant_id,
-                editable=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="tenants.tenant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="eventstream",
-            name="tenant",
-            field=models.ForeignKey(
-                db_index=False,
-                default=tenants.scope.current_tenant_id,
-                editable=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="tenants.tenant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="learnerstate",
-            name="tenant",
-            field=models.ForeignKey(
-                db_index=False,
-                default=tenants.scope.current_tenant_id,
-                editable=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="tenants.tenant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="learnerstate",
-            name="user",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
         ),
         migrations.AddConstraint(
             model_name="delegationday",
