@@ -97,9 +97,9 @@ class Delegation(TenantOwned):
             ),
             # What is learned of a person and a tool's version is one rule.
             models.UniqueConstraint(
-                fields=["user", "tool", "tool_number", "origin"],
-                condition=Q(status__in=["suggested", "active", "paused"]),
-                name="one_open_rule_of_an_origin",
+                fields=["user", "tool", "tool_number"],
+                condition=Q(status__in=["suggested", "active", "paused"], origin="learned"),
+                name="one_learned_rule_of_a_tool",
             ),
             models.CheckConstraint(
                 condition=Q(status="paused") | Q(pause_reason=None),
@@ -210,6 +210,7 @@ class EventKind(models.TextChoices):
     EDIT = "edit"
     WITHDRAW = "withdraw"  # an approval taken back before its step started
     INCIDENT = "incident"  # undone, compensated, or found to have failed
+    RAN = "ran"  # decided by a rule in the person's name
 
 
 class DecisionEvent(TenantOwned):
@@ -260,34 +261,23 @@ class EventStream(TenantOwned):
         return f"events to #{self.sequence}"
 
 
-class Part(models.TextChoices):
-    """What of the learner's state one decision needs: its person, its risk, its tool."""
-
-    PERSON = "person"
-    PROOF = "proof"
-    TOOL = "tool"
-
-
 class LearnerState(TenantOwned):
-    """One part of what was learned of a person; all of it can be made again from the events."""
+    """What was learned of a person; all of it can be made again from the events."""
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+", db_index=False)
-    part = models.CharField(max_length=6, choices=Part.choices)
-    key = models.CharField(max_length=60, default="")  # of a proof: the risk; of a tool: its unit
-    state = models.JSONField(default=dict)
-    # Before it was proven: what it would have allowed, and how the person decided that.
+    state = models.JSONField(null=True)  # delegation/state.py; null: nothing yet
+    # By tool's version: what would have run before it could, and how the person decided that.
     shadow = models.JSONField(default=dict)
-    # Of the person: the last event that was learned from.
+    sequence = models.BigIntegerField(default=0)  # of the events, up to which it learned
+    # The last of those in the order in which they are learned from.
     through_at = models.DateTimeField(null=True)
     through = models.UUIDField(null=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["user", "part", "key"], name="learner_part_once"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["user"], name="one_learner_a_person")]
 
     def __str__(self) -> str:
-        return f"{self.part} {self.key} of {self.user_id}"
+        return f"what was learned of {self.user_id}"
 
 
 class DelegationTemplate(TenantOwned):

@@ -14,4 +14,12 @@ class Migration(migrations.Migration):
             name="bulk",
             field=models.BooleanField(db_default=False, default=False),
         ),
+        migrations.AddIndex(
+            model_name="decision",
+            index=models.Index(
+                condition=models.Q(("withdrawn_at__isnull", False)),
+                fields=["id"],
+                name="decisions_taken_back",
+            ),
+        ),
     ]

@@ -232,6 +232,11 @@ class Decision(TenantOwned):
                 condition=Q(counts=True, edits__isnull=False),
                 name="decisions_that_edit",
             ),
+            models.Index(
+                fields=["id"],
+                condition=Q(withdrawn_at__isnull=False),
+                name="decisions_taken_back",
+            ),
         ]
         constraints = [
             # A person votes once for what is shown, with all their tokens.

@@ -157,5 +157,5 @@ def make_delegation(house: House, step: Step) -> None:
         tool=step.tool_id, tool_number=1, risk="low", published_by=bob, **of_tool
     )
     EventStream.objects.create(sequence=1)
-    LearnerState.objects.create(user=bob, part="person")
+    LearnerState.objects.create(user=bob)
     DelegationPreference.objects.create(user=bob)
