@@ -421,10 +421,4 @@ class Migration(migrations.Migration):
         rls.tenant_table("delegation_learnerstate", key=None),
         rls.tenant_table("delegation_delegationtemplate", key=None),
         rls.tenant_table("delegation_delegationpreference", key=None),
-        rls.tenant_implied(
-            "delegation_delegationuse",
-            "delegation_spotcheck",
-            "delegation_delegationday",
-            "delegation_delegationversion",
-        ),
     ]
