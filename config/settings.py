@@ -170,6 +170,7 @@ SPECTACULAR_SETTINGS = {
 # What the engine asks upwards: who may let a step run, who else holds rows against a run's journal,
 # and who else sweeps.
 AUTHORIZER = "approvals.authorizer.PolicyAuthorizer"
+LEARNED = "delegation.beside.of_gate"  # what approvals asks upwards, of one gate and one person
 RUN_VERIFIERS = ["approvals.verification.of_run"]
 SWEEPERS = [
     "approvals.sweep.sweep_gates",
