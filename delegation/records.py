@@ -1,0 +1,140 @@
+"""What the learner is asked, what it is told, and what it says: values without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Role = Literal["enum", "domain", "path", "number", "id", "text"]
+Risk = Literal["low", "medium"]
+Verdict = Literal["approve", "reject", "edit"]
+State = Literal["proving", "proven", "quarantined", "stopped"]
+Kind = Literal[
+    "allowed",
+    "spot_check",
+    "not_proven",
+    "unfamiliar_value",
+    "unfamiliar_pair",
+    "above_ceiling",
+    "faded",
+    "day_calls",
+    "day_sum",
+    "quarantine",
+    "stopped",
+    "asks_everything",
+    "not_canonical",
+]
+DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One version of a tool as its tenant declared it; another version is another tool here.
+
+    `roles` names each argument that a call may have; what is not named is never learned.
+    """
+
+    id: str
+    version: int
+    risk: Risk
+    roles: Mapping[str, Role]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call before it is decided; `at` in seconds since 1970 (UTC).
+
+    `context` is what the service itself knows of it (environment, hours, ...), never an agent's
+    word. Numbers among the arguments are `int`, `Decimal` or the float of their JSON text.
+    """
+
+    id: str
+    at: float
+    agent: str
+    tool: Tool
+    arguments: Mapping[str, Any]
+    context: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """What is learned together: one version of a tool, with the same things known around it."""
+        return f"{self.tool.id}@{self.tool.version}:{','.join(sorted(self.context))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person did; `final` are the arguments after an edit.
+
+    `seconds` is how long the person had it before them, `opened` that they looked at the details,
+    `bulk` that it was decided together with others, or without a page.
+    """
+
+    decision: Verdict
+    seconds: float = 0.0
+    opened: bool = False
+    bulk: bool = False
+    final: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a call is asked, or why it is not: a kind, the fields it is about, and values as text."""
+
+    kind: Kind
+    names: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The same in plain words."""
+        return _WORDS[self.kind].format_map(_Said(self.names, self.values))
+
+    def document(self) -> dict[str, Any]:
+        return {"kind": self.kind, "names": list(self.names), "values": dict(self.values)}
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the learner says of a call.
+
+    `would`: a rule covers it, and only a spot check or a proof not yet complete has it asked.
+    """
+
+    automatic: bool
+    would: bool
+    spot_check: bool
+    reason: Reason
+
+
+class _Said(dict[str, str]):
+    """The values that a reason's words name."""
+
+    def __init__(self, names: tuple[str, ...], values: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self["names"] = " and ".join(plain_name(one) for one in names)
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def plain_name(name: str) -> str:
+    """A field's name as people read it: the agent and the context without their mark."""
+    return name.removeprefix("@")
+
+
+_WORDS: Final[Mapping[Kind, str]] = {
+    "allowed": "like what you approved",
+    "spot_check": "a spot check",
+    "not_proven": "{answers} of {needed} answers that it needs",
+    "unfamiliar_value": "`{value}` is new",
+    "unfamiliar_pair": "`{value}` is new together with `{other}`",
+    "above_ceiling": "above what you approved for {scope} ({ceiling})",
+    "faded": "`{value}` was last looked at more than {days} days ago",
+    "day_calls": "more calls in a day than you approved ({ceiling})",
+    "day_sum": "a larger sum of {names} in a day than you approved ({ceiling})",
+    "quarantine": "you refused calls like it: {left} more answers without a refusal are needed",
+    "stopped": "you stopped the rule",
+    "asks_everything": "you asked to see everything",
+    "not_canonical": "{names}: {why}",
+}
