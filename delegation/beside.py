@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 from uuid import UUID
 
 from approvals import selectors as approvals
 from approvals.learned import Learned
 from approvals.models import OPEN_GATES, Gate
 from delegation import selectors
+from delegation.calls import tool_of
 from delegation.modes import Modes, modes
-from interrupts.models import Effect, Risk, Tool, ToolVersion
-
-_NEVER_LEARNED: Final = "text"  # the role of what is read by another reader
+from interrupts.models import Tool, ToolVersion
 
 
 def of_gate(gate: Gate, user_id: UUID) -> Learned:
@@ -33,15 +31,7 @@ def modes_now() -> Modes:
 
 
 def delegable_tools() -> Sequence[ToolVersion]:
-    """Return the tools whose calls a rule may decide: of low or medium risk, not irreversible,
-    with a role for each argument that is compared."""
+    """Return the tools whose calls a rule may decide, by their names."""
     tools = Tool.objects.filter(retired_at=None).select_related("current__tool")
     versions = [one.current for one in tools.order_by("name") if one.current is not None]
-    return [one for one in versions if is_delegable(one)]
-
-
-def is_delegable(version: ToolVersion) -> bool:
-    """Say whether a rule may ever decide calls of a tool's version."""
-    if version.risk == Risk.HIGH or version.effect == Effect.IRREVERSIBLE:
-        return False
-    return bool(version.roles) and _NEVER_LEARNED not in version.roles.values()
+    return [one for one in versions if tool_of(one) is not None]

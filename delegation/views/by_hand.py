@@ -14,6 +14,7 @@ from approvals.views.answers import refuse_unstorable
 from approvals.views.decision import wrong_fields
 from config.errors import InvalidBody, Problem
 from delegation import beside
+from delegation.calls import tool_of
 from delegation.services import rules
 from interrupts.models import ToolVersion
 from tenants.models import Agent
@@ -22,6 +23,7 @@ from tenants.views.visits import Visit
 
 AGENT: Final = "@agent"
 MOST_AGENTS: Final = 200
+_NO_TEXT: Final = ("integer", "boolean", "null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,13 @@ def _agents() -> Sequence[Agent]:
 def _asked(version: ToolVersion, sent: Mapping[str, str]) -> list[Asked]:
     return [
         Asked(f"a{at}", name, role, sent.get(f"a{at}", ""))
-        for at, (name, role) in enumerate(sorted(version.roles.items()))
+        for at, (name, role) in enumerate(sorted(_roles(version).items()))
     ]
+
+
+def _roles(version: ToolVersion) -> Mapping[str, str]:
+    found = tool_of(version)
+    return found.roles if found is not None else {}
 
 
 def _version(tool: str) -> ToolVersion:
@@ -119,10 +126,12 @@ def _condition(one: Asked, version: ToolVersion) -> dict[str, Any]:
 
 def _value(line: str, name: str, version: ToolVersion) -> str:
     """Return a value as rules write it: a text as it stands, all else as its JSON after a ``=``."""
-    declared = version.arguments.get("properties", {}).get(name, {})
-    if isinstance(declared, dict) and declared.get("type") in {"integer", "boolean", "null"}:
-        return f"={_json(line)}"
-    return line
+    declared: Any = version.arguments
+    for part in name.split("."):
+        inner = declared.get("properties", {}) if isinstance(declared, dict) else {}
+        declared = inner.get(part, {})
+    is_other = isinstance(declared, dict) and declared.get("type") in _NO_TEXT
+    return f"={_json(line)}" if is_other else line
 
 
 def _json(line: str) -> str:
