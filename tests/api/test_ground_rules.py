@@ -21,6 +21,7 @@ UNKNOWN = dict.fromkeys(
         "interrupts",
         "checkpoints",
         "freezes",
+        "delegations",
         "decision",
         "question",
         "decided",

@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from delegation.models import Delegation, DelegationUse
 from interrupts.models import Step
+from tenants.api import openapi
 from tenants.clock import database_now
 from tenants.ids import uuid7
 from tests.approvals.house import House, empty_house, house
@@ -122,6 +124,19 @@ def test_a_rule_by_hand_is_a_suggestion_of_what_may_be_delegated(house: House) -
     status, made, _ = house.request("alice", "POST", "/delegations", sent)
     assert (status, made["status"], made["origin"]) == (201, "suggested", "person")
     assert Delegation.objects.get().predicate["all"] == predicate["all"]
+
+
+def test_answers_are_what_is_published(house: House) -> None:
+    made = rule(house, status="active")
+    step = Step.objects.get(pk=house.ask().step_id)
+    DelegationUse.objects.create(delegation=made, version=1, step=step.pk, at=database_now())
+    published = openapi.document()["components"]
+    for path, name in (("", "Delegation"), ("/uses", "DelegationUse")):
+        shape = {"$ref": f"#/components/schemas/{name}", "components": published}
+        found = house.request("alice", "GET", f"/delegations/{made.pk}{path}")[1]
+        for one in found.get("results", [found]):
+            assert list(Draft202012Validator(shape).iter_errors(one)) == []
+            assert set(one) == set(published["schemas"][name]["properties"])
 
 
 def test_what_ran_under_a_rule_is_a_page(house: House) -> None:
