@@ -83,7 +83,7 @@ def _decided(told: VotesTold, said: Said) -> None:
 
 def _approved(told: VotesTold, said: Said) -> None:
     gate = told.gates[said.data["gate"]]
-    if gate.state == "open" and said.data["by"] == "decision":
+    if gate.state == "open" and said.data["by"] != "policy":
         gate.state, gate.settled = GateState.APPROVED.value, said
 
 

@@ -11,14 +11,20 @@ class NotNarrower(DomainError):
     code, status = "not-narrower", 422
 
 
+class RuleChanged(DomainError):
+    """The rule is not as it was shown: there is a newer version of it."""
+
+    code = "rule-changed"
+
+
 class AlreadyRevoked(DomainError):
-    """The rule was revoked, and speaks for nobody any more."""
+    """The rule has ended, and speaks for nobody any more."""
 
     code = "already-revoked"
 
 
 class NotSuggested(DomainError):
-    """Only a suggestion is accepted or dismissed."""
+    """Only a suggestion is dismissed."""
 
     code = "not-suggested"
 

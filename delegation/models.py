@@ -252,6 +252,8 @@ class EventStream(TenantOwned):
     # Decisions and receipts older than these were all looked at; ids grow with time.
     decisions_through = models.UUIDField(default=UUID(int=0))
     receipts_through = models.UUIDField(default=UUID(int=0))
+    learned = models.BigIntegerField(default=0)  # up to which everybody's rules follow
+    complete_at = models.DateTimeField(null=True)  # when everything was last looked at
     due_at = models.DateTimeField(null=True)
 
     class Meta:
