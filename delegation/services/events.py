@@ -126,26 +126,30 @@ def _collect(*, everything: bool) -> list[DecisionEvent]:
     """Append one batch, in a transaction of its own."""
     with transaction.atomic():
         stream = locks.lock_stream()
-        now = database_now()
-        found = _decided(stream, everything=everything)
-        room = BATCH - len(found)
-        if room:
-            found += _undone(stream, room, everything=everything)
-        for one in found:
-            stream.sequence += 1
-            one.sequence = stream.sequence
-        DecisionEvent.objects.bulk_create(found)
-        if len(found) < BATCH:
-            # What was made before this and is no event yet has not committed yet, or is none.
-            oldest = _id_at(now - LATEST_COMMIT)
+        found = _append(stream, _decided(stream, everything=everything))
+        if room := BATCH - len(found):
+            # What was undone may be of a decision that became an event just now.
+            found += _append(stream, _undone(stream, room, everything=everything))
+        if found and len(found) < BATCH:
+            # Whatever has an older id and is no event by now has not committed yet, or is none.
+            oldest = _before(max(one.source for one in found))
             stream.decisions_through = max(stream.decisions_through, oldest)
             stream.receipts_through = max(stream.receipts_through, oldest)
         stream.save(update_fields=["sequence", "decisions_through", "receipts_through"])
     return found
 
 
-def _id_at(moment: datetime) -> UUID:
-    return UUID(int=int(moment.timestamp() * 1000) << 80)
+def _append(stream: EventStream, found: list[DecisionEvent]) -> list[DecisionEvent]:
+    for one in found:
+        stream.sequence += 1
+        one.sequence = stream.sequence
+    return DecisionEvent.objects.bulk_create(found)
+
+
+def _before(newest: UUID) -> UUID:
+    """Return the first id that was made so long before this one; ids keep their own time."""
+    milliseconds = (newest.int >> 80) - LATEST_COMMIT // timedelta(milliseconds=1)
+    return UUID(int=max(milliseconds, 0) << 80)
 
 
 def _decided(stream: EventStream, *, everything: bool) -> list[DecisionEvent]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ __all__ = ["at_once", "crew", "empty_house", "house", "moving_clock"]
 
 
 @pytest.fixture
-def office(empty_house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+def office(empty_house: House, monkeypatch: pytest.MonkeyPatch) -> Office:
     """A tenant where Alice alone decides, whose tool's effects can be undone."""
 
     def act(arguments: Any, call: Call) -> Any:
@@ -39,4 +38,4 @@ def office(empty_house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offi
     made.tool()
     with transaction.atomic():
         set_grants(SYSTEM, {"alice": ["*"]})
-    yield made
+    return made

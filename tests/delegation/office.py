@@ -14,6 +14,7 @@ from interrupts.services import compensating
 from tests.approvals.house import House
 from tests.clock import move
 
+DAY = 86_400
 TOOL = "refunds.make"
 SCHEMA = {
     "type": "object",
@@ -41,6 +42,7 @@ PREDICATE = {
 @dataclass
 class Office:
     house: House
+    approved: int = 0
 
     def tool(self, **more: Any) -> None:
         self.house.tool(TOOL, **{"arguments": SCHEMA, "roles": ROLES, **more})
@@ -62,8 +64,12 @@ class Office:
         return self.house.decide("alice", gate, verdict, **more)
 
     def approve(self, times: int = 1, **arguments: Any) -> None:
+        """Have Alice approve so many calls, three a day: more in a day is new to her."""
         for _ in range(times):
+            if self.approved and self.approved % 3 == 0:
+                move(DAY)
             self.look_and_decide(self.ask(**arguments))
+            self.approved += 1
 
     def reject(self, **arguments: Any) -> Gate:
         return self.look_and_decide(self.ask(**arguments), "reject")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.db import transaction
 
 from delegation.models import DecisionEvent, Delegation, DelegationVersion, LearnerState
 from delegation.services import events, learning, rules
@@ -11,12 +10,11 @@ from delegation.services.rebuilding import check
 from tenants.models import Tenant
 from tests.approvals.house import fresh
 from tests.clock import move
-
-DAY = 86_400
+from tests.delegation.office import DAY, PREDICATE, TOOL
 
 
 def test_a_suggestion_comes_after_five_clean_answers_to_what_is_familiar(office):
-    office.approve(6)
+    office.approve(7)
     office.catch_up()
     assert not Delegation.objects.exists()
     office.approve(1)
@@ -24,17 +22,17 @@ def test_a_suggestion_comes_after_five_clean_answers_to_what_is_familiar(office)
     rule = Delegation.objects.get()
     assert (rule.status, rule.origin, rule.risk) == ("suggested", "learned", "low")
     said = {one["f"]: one for one in rule.predicate["all"]}
-    assert said["tier"]["in"] == ["gold"] and said["amount"]["le"] == "20"
-    assert said["@agent"]["in"] == ["bot"] and said["@workflow"]["in"] == ["refunds"]
-    assert rule.backtest["allowed"] == 7 and rule.backtest["refused"] == 0
+    assert (said["tier"]["in"], said["amount"]["le"]) == (["gold"], "20")
+    assert (said["@agent"]["in"], said["@workflow"]["in"]) == (["bot"], ["refunds"])
+    assert (rule.backtest["allowed"], rule.backtest["refused"]) == (8, 0)
 
 
 def test_a_suggestion_says_what_it_would_still_ask_about(office):
     office.approve(1, tier="silver", amount="90.00")
-    office.approve(7)
+    office.approve(8)
     office.catch_up()
     rule = Delegation.objects.get()
-    assert (rule.backtest["allowed"], rule.backtest["asked"]) == (7, 1)
+    assert (rule.backtest["allowed"], rule.backtest["asked"]) == (8, 1)
     assert rule.backtest["still_asks"]["arguments"]["tier"] == "silver"
 
 
@@ -62,7 +60,7 @@ def test_only_a_proven_rule_begins_by_itself_and_only_where_policy_lets_it(offic
 
 def test_a_suggestion_that_was_dismissed_or_revoked_does_not_come_again(office):
     alice = office.house.people["alice"]
-    office.approve(7)
+    office.approve(8)
     office.catch_up()
     rules.dismiss(alice, Delegation.objects.get().pk)
     office.approve(3)
@@ -71,7 +69,7 @@ def test_a_suggestion_that_was_dismissed_or_revoked_does_not_come_again(office):
 
 
 def test_an_accepted_rule_sleeps_once_its_person_refuses_what_it_would_allow(office):
-    office.approve(7)
+    office.approve(8)
     office.catch_up()
     rule = rules.accept(office.house.people["alice"], Delegation.objects.get().pk)
     assert (rule.status, rule.origin) == ("active", "person")
@@ -137,10 +135,15 @@ def test_what_comes_late_is_learned_as_if_it_had_come_in_time(office, monkeypatc
 
 
 def test_a_pass_that_breaks_off_is_made_up_for(office, monkeypatch):
-    office.approve(7)
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-        patch.setattr(learning, "_learn", lambda *_: (_ for _ in ()).throw(RuntimeError))
-        office.catch_up()
+    office.approve(8)
+
+    def breaks_off(*_):
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learning, "_learn", breaks_off)
+        with pytest.raises(RuntimeError):
+            office.catch_up()
     assert not LearnerState.objects.exists()
     office.catch_up()
     assert Delegation.objects.count() == 1
@@ -181,7 +184,6 @@ def test_each_version_of_a_rule_that_speaks_is_kept(office):
 
 def test_a_template_is_suggested_only_to_whom_it_is_proven_for(office):
     office.house.policy(delegation={"mode": "automatic"})
-    from tests.delegation.office import PREDICATE, TOOL
 
     rules.publish_template(office.house.people["ada"], TOOL, PREDICATE)
     office.approve(8)
@@ -191,6 +193,5 @@ def test_a_template_is_suggested_only_to_whom_it_is_proven_for(office):
     office.catch_up()
     offered = Delegation.objects.get(origin="template")
     assert offered.status == "suggested"
-    with transaction.atomic():
-        rules.accept(office.house.people["alice"], offered.pk)
+    rules.accept(office.house.people["alice"], offered.pk)
     assert fresh(offered).status == "active"
