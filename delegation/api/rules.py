@@ -103,7 +103,12 @@ class AcceptView(TenantView):
         who="people",
         body=bodies.ACCEPT,
         answers={200: shapes.RULE},
-        refusals={**_OF_ACTS, "rule-changed": 409, "not-narrower": 422},
+        refusals={
+            **_OF_ACTS,
+            "rule-changed": 409,
+            "not-narrower": 422,
+            "not-delegable": 422,
+        },
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:
         limits = {"per_day": call.body["per_day"]} if "per_day" in call.body else None
@@ -138,7 +143,7 @@ class PauseView(TenantView):
         who="people",
         body=bodies.PAUSE,
         answers={200: shapes.RULE},
-        refusals=_OF_ACTS,
+        refusals={**_OF_ACTS, "not-suggested": 409},
     )
     def post(self, call: ApiCall, pk: UUID) -> Answer:
         rules.pause(call.principal, pk, call.body.get("note", ""))
