@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from delegation import beside, selectors
+from delegation import beside, figures
 from delegation.models import (
     DecisionEvent,
     Delegation,
@@ -47,7 +47,7 @@ class DelegationAdmin(ReadAdmin[Delegation]):
     @action(description="What delegation saves")
     def figures(self, request: HttpRequest) -> HttpResponse:
         """Show how far people delegate, how wrong that may be, and what policy lets it be."""
-        found = selectors.tenant_figures()
+        found = figures.tenant_figures()
         context = {
             **self.admin_site.each_context(request),
             "title": "What delegation saves",

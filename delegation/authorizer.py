@@ -137,7 +137,7 @@ def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement
         if coin(_key(), str(step.pk)) < rule.check_share:
             return dataclasses.replace(asked, detail={**asked.detail, _CHECK: rule})
         day = _day(work, rule)
-        if calls.refusal(rule.predicate, looked.call, days.spent(day)) is not None:
+        if calls.refusal(rule.predicate, looked.call, day.spent) is not None:
             continue
         days.count(day, looked.call)
         return Judgement(

@@ -8,12 +8,14 @@ suggested ─► active ⇄ paused ─► revoked
 
 from __future__ import annotations
 
+from decimal import Decimal
 from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from delegation.predicates import Spent
 from interrupts.models import Risk
 from tenants.ids import uuid7
 from tenants.models import TenantOwned, User
@@ -179,6 +181,11 @@ class DelegationDay(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.delegation_id} on {self.day}"
+
+    @property
+    def spent(self) -> Spent:
+        """What the day has come to."""
+        return Spent(self.calls, {name: Decimal(total) for name, total in self.sums.items()})
 
 
 class SpotCheck(TenantOwned):

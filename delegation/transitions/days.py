@@ -7,17 +7,11 @@ from decimal import Decimal
 from delegation.canonical import Canonical
 from delegation.familiarity import text
 from delegation.models import DelegationDay
-from delegation.predicates import Spent
-
-
-def spent(day: DelegationDay) -> Spent:
-    """Return what the day has come to."""
-    return Spent(day.calls, {name: Decimal(total) for name, total in day.sums.items()})
 
 
 def count(day: DelegationDay, call: Canonical) -> None:
     """Add a call to the day; whoever holds its lock saves it."""
-    before = spent(day)
+    before = day.spent
     sums = {
         name: text(before.sums.get(name, Decimal(0)) + amount)
         for name, amount in call.amounts.items()

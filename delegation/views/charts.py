@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from delegation.selectors import DayCount
+from delegation.figures import DayCount
 
 WIDTH: Final = 360
 HEIGHT: Final = 130

@@ -11,7 +11,7 @@ from django.http import HttpResponse
 
 from approvals.views.decision import wrong_fields
 from config.errors import Forbidden, Problem
-from delegation import beside, selectors, uses
+from delegation import beside, figures, selectors, uses
 from delegation.models import OPEN_RULES, DelegationStatus
 from delegation.selectors import Card
 from delegation.views import charts, forms
@@ -80,8 +80,8 @@ def rules_page(view: PageView, visit: Visit, refusal: Problem | None = None) -> 
             "paused": len(found.paused),
             "suggested": len(found.suggested),
         },
-        "chart": charts.chart(selectors.chart(user_id, DAYS)),
-        "removed": selectors.removed(user_id, DAYS),
+        "chart": charts.chart(figures.chart(user_id, DAYS)),
+        "removed": figures.removed(user_id, DAYS),
         "asks_everything": selectors.asks_everything(user_id),
         "modes": beside.modes_now(),
         "done": visit.request.GET.get("done", ""),
