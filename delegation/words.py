@@ -1,7 +1,7 @@
 """A rule's predicate in plain words: what it covers, what it leaves out, how much of it in a day.
 
 A predicate is closed JSON: ``{"all": [{"f": "tier", "in": [...]}, {"f": "amount", "le": "75"},
-{"f": "payment", "any": true}], "except_pairs": [...], "per_day": {"calls": 5, "sums": {...}}}``.
+{"f": "payment", "any": true}], "except_pairs": [...], "ceilings": [...], "per_day": {"calls": 5, "sum": {...}}}``.
 Its values came from calls, so they are an agent's text.
 """
 
@@ -83,7 +83,7 @@ def exceptions(predicate: Mapping[str, Any]) -> list[str]:
 def per_day(predicate: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> PerDay:
     """Return the day's bounds: a rule's own ``limits``, else those of its predicate."""
     said = {**predicate.get("per_day", {}), **((limits or {}).get("per_day", {}))}
-    sums = {name: spoken(most) for name, most in said.get("sums", {}).items()}
+    sums = {name: spoken(most) for name, most in said.get("sum", {}).items()}
     return PerDay(said.get("calls"), sums or None)
 
 

@@ -12,7 +12,7 @@ REFUNDS = {
         {"f": "payment", "any": True},
     ],
     "except_pairs": [[["@agent", "bot"], ["tier", "gold"]]],
-    "per_day": {"calls": 5, "sums": {"amount": "120"}},
+    "per_day": {"calls": 5, "sum": {"amount": "120"}},
 }
 
 

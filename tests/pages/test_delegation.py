@@ -38,6 +38,7 @@ def rule(house: House, who: str = "alice", status: str = "suggested", **more: An
         "risk": "low",
         "predicate": PREDICATE,
         "sha256": "sha256:" + "0" * 64,
+        "backtest": {"allowed": 5, "refused": 0, "asked": 2, "still_asks": None},
         "changed_at": database_now(),
         **more,
     }
@@ -51,7 +52,7 @@ def test_each_rule_is_told_in_plain_words_in_its_section(house: House, browser_o
     assert "Runs without asking" in browser.get("/inbox").text
     page = browser.get("/delegation/")
     assert "0 active rules, 0 paused, 1 suggested" in page.text
-    for words in ("payments.refund", "agent bot", "amount at most 75", "at most 5 a day"):
+    for words in ("payments.refund", "agent is bot", "amount is at most 75", "at most 5 a day"):
         assert words in page.text, words
     assert "gold<b>" not in page.html
     assert "would have matched nothing you refused" in page.text
