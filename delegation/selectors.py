@@ -261,14 +261,16 @@ def events(delegation_id: UUID) -> list[DecisionEvent]:
 
 
 def offer(gate: Gate, user_id: UUID) -> dict[str, Any] | None:
-    """Return the suggestion that the person may accept for calls like the gate's; None: none.
+    """Return the suggestion that the person may accept so that the gate's very call is not asked.
 
+    None: there is none.
     ``{id, version, sentence, allowed, refused, asked}``: the back-test's figures.
     """
-    rules = _of_gate(gate, user_id, [DelegationStatus.SUGGESTED])
-    rule = rules[0] if rules else None
-    if rule is None or rule.backtest is None:
+    suggested = _of_gate(gate, user_id, [DelegationStatus.SUGGESTED])
+    covering = [one for one in suggested if one.backtest and _why(one, gate) is None]
+    if not covering:
         return None
+    rule = covering[0]
     tool = Tool.objects.values_list("name", flat=True).get(pk=rule.tool)
     figures = {name: rule.backtest[name] for name in ("allowed", "refused", "asked")}
     sentence = words.sentence(tool, rule.predicate, rule.limits)
