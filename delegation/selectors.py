@@ -270,9 +270,9 @@ def offer(gate: Gate, user_id: UUID) -> dict[str, Any] | None:
     covering = [one for one in suggested if one.backtest and _why(one, gate) is None]
     if not covering:
         return None
-    rule = covering[0]
+    rule, told = covering[0], covering[0].backtest or {}
     tool = Tool.objects.values_list("name", flat=True).get(pk=rule.tool)
-    figures = {name: rule.backtest[name] for name in ("allowed", "refused", "asked")}
+    figures = {name: told[name] for name in ("allowed", "refused", "asked")}
     sentence = words.sentence(tool, rule.predicate, rule.limits)
     return {"id": str(rule.pk), "version": rule.version, "sentence": sentence, **figures}
 

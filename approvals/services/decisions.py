@@ -263,6 +263,8 @@ def _record(case: Case) -> Decision:
         policy_version=case.number,
         **_more(case, decision, value),
     )
+    if wanted.verdict != Verdict.APPROVE or edits is not None:
+        queue.learn_soon()
     if wanted.verdict == Verdict.APPROVE:
         _approve(case, decision)
     else:
@@ -431,6 +433,7 @@ def withdraw_decision(
         decision.counts, decision.withdrawn_at = False, work.now
         decision.save(update_fields=["counts", "withdrawn_at"])
         work.note("gate.decision_withdrawn", gate=gate.pk, decision=decision.pk)
+        queue.learn_soon()
         if gate.state == GateState.APPROVED:
             gates.ask_again(work, gate)
         if gate.stages:
