@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from approvals import selectors as approvals
 from approvals.learned import Learned
 from approvals.models import OPEN_GATES, Gate
-from delegation import selectors
+from delegation import selectors, words
 from delegation.calls import tool_of
+from delegation.models import DelegationTemplate
 from delegation.modes import Modes, modes
 from interrupts.models import Tool, ToolVersion
 
@@ -28,6 +30,26 @@ def modes_now() -> Modes:
     """Return the modes of the policy in force."""
     policy = approvals.policy_in_force()
     return modes(policy.document if policy is not None else {})
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateShown:
+    """A rule that is offered to everybody, in words."""
+
+    row: DelegationTemplate
+    tool: str  # its name
+    sentence: str
+
+
+def templates_shown(rows: Sequence[DelegationTemplate]) -> list[TemplateShown]:
+    """Return templates with their tools' names, in the order given."""
+    tools = dict(Tool.objects.filter(pk__in={one.tool for one in rows}).values_list("pk", "name"))
+    return [
+        TemplateShown(
+            one, tools[one.tool], words.sentence(tools[one.tool], one.predicate, one.limits)
+        )
+        for one in rows
+    ]
 
 
 def delegable_tools() -> Sequence[ToolVersion]:

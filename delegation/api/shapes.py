@@ -96,4 +96,19 @@ USE: Final = component(
         at=INSTANT,
     ),
 )
+TEMPLATE: Final = component(
+    "DelegationTemplate",
+    shown(
+        id=ID,
+        tool=TEXT,
+        tool_version=INTEGER,
+        risk=one_of("low", "medium"),
+        sentence=TEXT,
+        predicate=PREDICATE,
+        published_by=TEXT,
+        created_at=INSTANT,
+        withdrawn_at=INSTANT_OR_NONE,
+        sha256=DIGEST,
+    ),
+)
 ASKS_EVERYTHING: Final = shown(asks_everything=FLAG)

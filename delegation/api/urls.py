@@ -2,11 +2,13 @@
 
 from django.urls import path
 
-from delegation.api import rules
+from delegation.api import rules, templates
 
 urlpatterns = [
     path("delegations", rules.RulesView.as_view()),
     path("delegations/ask-everything", rules.AskEverythingView.as_view()),
+    path("delegation-templates", templates.TemplatesView.as_view()),
+    path("delegation-templates/<id:pk>/withdraw", templates.WithdrawTemplateView.as_view()),
     path("delegations/<id:pk>", rules.RuleView.as_view()),
     path("delegations/<id:pk>/uses", rules.UsesView.as_view()),
     path("delegations/<id:pk>/accept", rules.AcceptView.as_view()),

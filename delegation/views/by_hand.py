@@ -17,7 +17,7 @@ from delegation import beside
 from delegation.calls import tool_of
 from delegation.services import rules
 from interrupts.models import ToolVersion
-from tenants.models import Agent
+from tenants.models import Agent, Role
 from tenants.views.page import PageView, see_other
 from tenants.views.visits import Visit
 
@@ -49,6 +49,9 @@ class ByHandView(PageView):
         refuse_unstorable(sent)
         version = _version(sent.get("tool", ""))
         predicate = _predicate(version, sent)
+        if "offer" in sent:
+            rules.publish_template(visit.principal, version.tool.name, predicate)
+            return see_other(f"{reverse('rule-templates')}?done=1")
         made = rules.propose_by_hand(visit.principal, version.tool.name, predicate)
         return see_other(f"{reverse('rule', args=[made.pk])}?done=made")
 
@@ -70,6 +73,7 @@ def _page(view: PageView, visit: Visit, tool: str, refusal: Problem | None = Non
             (f"agent-{one.pk}", one.name, refusal is None or f"agent-{one.pk}" in sent)
             for one in _agents()
         ],
+        "is_admin": visit.role == Role.ADMIN,
         "sent": sent,
         "refusal": refusal,
         "wrong": wrong_fields(refusal),

@@ -17,7 +17,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
-from delegation.models import Delegation
+from delegation.models import Delegation, DelegationTemplate
 from interrupts.models import Tool
 from tenants.api import openapi
 from tenants.models import Tenant, User
@@ -161,6 +161,7 @@ def fill_with_everything(api: Api) -> None:
         "freezes": freeze["id"],
         "substitutions": substitution["id"],
         "delegations": str(rule_of_ada(api)),
+        "delegation-templates": str(template_of_ada(api)),
         "decided": decided["id"],
         "decision": decided["decisions"][0]["id"],
         "question": question["id"],
@@ -180,5 +181,19 @@ def rule_of_ada(api: Api) -> UUID:
             risk="low",
             predicate={"all": [{"f": "@agent", "in": ["bot"]}], "per_day": {"calls": 1}},
             sha256=f"sha256:{'0' * 64}",
+        )
+        return made.pk
+
+
+def template_of_ada(api: Api) -> UUID:
+    """Return a rule that the admin offers to everybody."""
+    with tenant_scope(api.tenant):
+        made = DelegationTemplate.objects.create(
+            tool=Tool.objects.get(name="local.shell").pk,
+            tool_number=1,
+            risk="low",
+            predicate={"all": [{"f": "@agent", "in": ["bot"]}]},
+            sha256=f"sha256:{'0' * 64}",
+            published_by=User.objects.get(username="ada"),
         )
         return made.pk

@@ -22,6 +22,7 @@ UNKNOWN = dict.fromkeys(
         "checkpoints",
         "freezes",
         "delegations",
+        "delegation-templates",
         "decision",
         "question",
         "decided",

@@ -38,6 +38,8 @@ KINDS: Final = {
     "substitutions": "approvals_substitution",
     "delegation": "delegation_delegation",
     "delegations": "delegation_delegation",
+    "delegation-templates": "delegation_delegationtemplate",
+    "templates": "delegation_delegationtemplate",
 }
 NOWHERE: Final = {"admin/(?P<url>.*)$", "api/v1/"}  # answer for every path that no other took
 

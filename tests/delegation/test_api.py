@@ -159,6 +159,34 @@ def test_everything_is_asked_again_and_not(house: House) -> None:
     assert house.request("alice", "POST", path, {"wanted": False})[1] == {"asks_everything": False}
 
 
+def test_admins_offer_rules_to_everybody_and_withdraw_them(house: House) -> None:
+    house.tool("shop.note", roles={"amount": "number", "payment": "id"})
+    predicate = {
+        "all": [
+            {"f": "@agent", "in": ["bot"]},
+            {"f": "amount", "le": "20"},
+            {"f": "payment", "any": True},
+        ]
+    }
+    sent = {"tool": "shop.note", "predicate": predicate}
+    with nothing_changes():
+        for who, code in (("bot", "people-only"), ("alice", "forbidden"), ("olga", "forbidden")):
+            told = house.request(who, "POST", "/delegation-templates", sent)
+            assert (told[0], told[1]["code"]) == (403, code)
+        wrong = {**sent, "tool": "no.such"}
+        assert house.request("ada", "POST", "/delegation-templates", wrong)[0] == 422
+    status, made, _ = house.request("ada", "POST", "/delegation-templates", sent)
+    assert (status, made["tool"], made["published_by"]) == (201, "shop.note", "ada")
+    assert "amount is at most 20" in made["sentence"]
+    path = f"/delegation-templates/{made['id']}/withdraw"
+    with nothing_changes():
+        assert house.request("alice", "POST", path, {})[1]["code"] == "forbidden"
+    gone = house.request("ada", "POST", path, {})[1]
+    assert gone["withdrawn_at"] is not None
+    assert house.request("ada", "POST", path, {})[1] == gone
+    assert house.request("alice", "GET", "/delegation-templates")[1]["results"] == [gone]
+
+
 def test_a_gate_offers_its_person_a_rule_and_tells_an_agent_nothing(house: House) -> None:
     gate, made = house.ask(), rule(house)
     mine = house.request("alice", "GET", f"/gates/{gate.pk}")[1]

@@ -42,11 +42,12 @@ def paths(house: House) -> list[str]:
             reverse(name)
             for name in (
                 *("inbox", "review", "reviewed", "decided", "profile", "password", "tenant"),
-                *("substitutions", "delegation", "new-rule", "ask-everything"),
+                *("substitutions", "delegation", "new-rule", "ask-everything", "rule-templates"),
             )
         ),
         *(reverse(name, args=[learned.pk]) for name in ("rule", "rule-uses")),
         reverse("rule-act", args=[learned.pk, "revoke"]),
+        reverse("withdraw-template", args=[learned.pk]),
         *(reverse(name, args=[gate.pk]) for name in ("decision", "record", "edit")),
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
         reverse("end-substitution", args=[stands_in.pk]),
