@@ -44,7 +44,7 @@ class PolicyAuthorizer:
 
         What waited under an older version becomes a call of the newer, or is denied.
         """
-        taken_up = _adopt_current(work, step, arguments)
+        taken_up = adopt_current(work, step, arguments)
         if taken_up is not None and taken_up.verdict == "deny":
             return taken_up
         version = catalogue.version(current_tenant_id(), step.tool_version_id)
@@ -60,7 +60,7 @@ class PolicyAuthorizer:
         A newer version of its tool is taken up, and whatever was approved of the older is asked
         anew. Votes of people who may not decide any more count no longer.
         """
-        held = _adopt_current(work, step, arguments)
+        held = adopt_current(work, step, arguments)
         if held is not None and held.verdict == "deny":
             return held
         now = self.judge(work, step, arguments)
@@ -81,6 +81,10 @@ class PolicyAuthorizer:
     ) -> None:
         """Open the gate ``gate_id`` that ``judgement`` (an ``approve``) asks for."""
         transitions.open_gate(work, step, judgement, gate_id, interrupt)
+
+    def record(self, work: Work, step: Step, judgement: Judgement) -> UUID:
+        """Refuse: nothing but policy allows a step here."""
+        raise ValueError(f"{judgement.by} allows nothing of step {step.pk} of run {work.run.pk}")
 
     def close_gate(
         self, work: Work, gate_id: UUID, state: Literal["withdrawn", "superseded"], why: str
@@ -147,7 +151,7 @@ def _escalate(work: Work, gate: Gate, interrupt: Interrupt) -> None:
     work.due(gate.expires_at)
 
 
-def _adopt_current(work: Work, step: Step, arguments: bytes) -> Judgement | None:
+def adopt_current(work: Work, step: Step, arguments: bytes) -> Judgement | None:
     """Make the step a call of its tool's version in force; None: it is one already.
 
     Denied where the tool was retired, or the arguments do not fit it any more.

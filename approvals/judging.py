@@ -84,6 +84,11 @@ def _agent(tenant: UUID, agent: UUID, authority_version: int) -> tuple[str, Mapp
     return Agent.objects.values_list("name", "daily_budget").get(pk=agent)
 
 
+def agent_name(work: Work) -> str:
+    """Return the name of the run's agent."""
+    return _agent(work.run.tenant_id, work.run.agent_id, work.authority_version)[0]
+
+
 def daily_limits(work: Work) -> dict[str, Any]:
     """Return what the run's agent may use in a day: its own limits, else those of every agent."""
     run = work.run

@@ -106,6 +106,23 @@ def open_gate(
 
     Where its tool offers a preview the gate is preparing, and a worker takes it after the commit.
     """
+    gate = made_gate(work, step, judgement, gate_id, interrupt)
+    gate.pattern = Pattern.PROPOSE_CONFIRM
+    gate.state = GateState.PENDING
+    if catalogue.offers(gate.tool_version, step.tool_name).preview:
+        gate.pattern, gate.state = Pattern.PREVIEW, GateState.PREPARING
+        _prepare(work, gate)
+    gate.save(force_insert=True)
+    deciders.assign([gate.pk], work.now)
+    tell_opened(work, gate)
+    check_decidable(work, gate)
+    return gate
+
+
+def made_gate(
+    work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt | None
+) -> Gate:
+    """Return the gate that ``judgement`` asks for, with all that is shown of it, not yet kept."""
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
     asked = Asked(step.tool_name, version, json.loads(content.get(step.arguments)))
     previous = selectors.previous_steps(step, snapshots.MAX_PREVIOUS)
@@ -132,18 +149,15 @@ def open_gate(
     require(gate, judgement)
     clocks.begin(gate, judgement, work.now)
     show(gate, asked)
-    gate.pattern = Pattern.PROPOSE_CONFIRM
-    gate.state = GateState.PENDING
-    if offers.preview:
-        gate.pattern, gate.state = Pattern.PREVIEW, GateState.PREPARING
-        _prepare(work, gate)
-    gate.save(force_insert=True)
-    deciders.assign([gate.pk], work.now)
+    return gate
+
+
+def tell_opened(work: Work, gate: Gate) -> None:
     work.note(
         "gate.opened",
         gate=gate.pk,
-        step=step.pk,
-        interrupt=interrupt.pk if interrupt else None,
+        step=gate.step_id,
+        interrupt=gate.interrupt_id,
         digest=gate.digest,
         rule=gate.rule,
         policy_version=gate.policy_version,
@@ -153,8 +167,6 @@ def open_gate(
         imprint=work.imprint(gate, IMPRINT),
         **stage_of(gate),
     )
-    check_decidable(work, gate)
-    return gate
 
 
 def stage_of(gate: Gate) -> dict[str, int]:

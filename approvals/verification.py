@@ -83,7 +83,7 @@ def _decided(told: VotesTold, said: Said) -> None:
 
 def _approved(told: VotesTold, said: Said) -> None:
     gate = told.gates[said.data["gate"]]
-    if gate.state == "open" and said.data["by"] == "decision":
+    if gate.state == "open" and said.data["by"] != "policy":
         gate.state, gate.settled = GateState.APPROVED.value, said
 
 
@@ -209,6 +209,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "policy_version": row.policy_version,
         "stage": row.stage,
         "counts": row.counts,
+        "bulk": row.bulk,
         "at": row.at,
         "withdrawn_at": row.withdrawn_at,
     }
@@ -219,6 +220,7 @@ def _decision_faults(run: UUID, row: Decision, votes: VotesTold) -> Iterator[Fau
         "acting_for": None,
         "reason_code": None,
         "reason_text": None,
+        "bulk": False,
         **said.data,
         "tenant": current_tenant_id(),
         "by": said.by,

@@ -279,8 +279,11 @@ def choices() -> Choices:
 
 
 def decided(user_id: UUID, before: UUID | None = None) -> tuple[Sequence[Decision], UUID | None]:
-    """Return what the person decided, the latest first, and where the next page begins."""
-    rows = Decision.objects.filter(user=user_id)
+    """Return what the person decided, the latest first, and where the next page begins.
+
+    What a rule decided in their name is not among it: the rule's own page lists that.
+    """
+    rows = Decision.objects.filter(user=user_id, delegation=None)
     if before is not None:
         rows = rows.filter(pk__lt=before)
     related = rows.select_related("gate__run__agent", "gate__step", "acting_for")

@@ -169,13 +169,15 @@ SPECTACULAR_SETTINGS = {
 
 # What the engine asks upwards: who may let a step run, who else holds rows against a run's journal,
 # and who else sweeps.
-AUTHORIZER = "approvals.authorizer.PolicyAuthorizer"
+AUTHORIZER = "delegation.authorizer.DelegatingAuthorizer"
+LEARNED = "delegation.beside.of_gate"  # what approvals asks upwards, of one gate and one person
 RUN_VERIFIERS = ["approvals.verification.of_run"]
 SWEEPERS = [
     "approvals.sweep.sweep_gates",
     "tenants.idempotency.sweep_answers",
     "tenants.outbox.sweep_outbox",
     "interrupts.anchors.write_due",
+    "delegation.sweep.sweep_events",
 ]
 # Who writes the e-mails that rows of the outbox stand for, by the first part of their kind.
 OUTBOX = {"notice": "approvals.services.notices.compose"}

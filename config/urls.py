@@ -12,7 +12,7 @@ from tenants.admin.site import site
 
 PAGES = ("tenants.urls", "approvals.urls", "interrupts.urls", "delegation.urls")
 # The last one answers for every path that no other took.
-APIS = ("approvals.api.urls", "interrupts.api.urls", "tenants.api.urls")
+APIS = ("approvals.api.urls", "interrupts.api.urls", "delegation.api.urls", "tenants.api.urls")
 
 
 def exists(module: str) -> bool:

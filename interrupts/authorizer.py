@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 
 from interrupts.models import Interrupt, Reason, Run, Step
 from interrupts.work import Work
+from tenants.journal import Actor
 
 Verdict = Literal["allow", "approve", "deny"]
 
@@ -32,6 +33,8 @@ class Judgement:
     on_expiry: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)  # the authorizer's own, handed back to it
     seen: dict[str, Any] | None = None  # what it saw that may be otherwise later, kept on the step
+    by: str = "policy"  # what allows the step: policy, or a delegation
+    speaker: Actor | None = None  # whose word it is in the journal; None: whoever acts
 
 
 class Authorizer(Protocol):
@@ -57,6 +60,9 @@ class Authorizer(Protocol):
         self, work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt
     ) -> None:
         """Open the gate ``gate_id`` that ``judgement`` (an ``approve``) asks for."""
+
+    def record(self, work: Work, step: Step, judgement: Judgement) -> UUID:
+        """Write down by what else than policy ``judgement`` allows a step; return its gate."""
 
     def close_gate(
         self, work: Work, gate_id: UUID, state: Literal["withdrawn", "superseded"], why: str

@@ -20,6 +20,7 @@ SWEEP = "interrupts.sweep"
 FIND_OUT = "interrupts.find_out"
 COMPENSATE = "interrupts.compensate"
 JUDGE = "interrupts.judge"
+LEARN = "delegation.collect"
 GRACE = timedelta(seconds=2)  # how long a wake may take before the sweep looks itself
 
 
@@ -50,6 +51,15 @@ def judge(step_id: UUID) -> None:
     """Have a worker ask a tool's verifier about a step's receipt, after the commit."""
     names = {"tenant_id": str(current_tenant_id()), "step_id": str(step_id)}
     transaction.on_commit(lambda: _publish(JUDGE, names))
+
+
+def learn_soon() -> None:
+    """Have learned from what somebody refused, or what was undone, after the commit.
+
+    The sweep would come to it by itself, as to what was approved.
+    """
+    names = {"tenant_id": str(current_tenant_id())}
+    transaction.on_commit(lambda: _publish(LEARN, names))
 
 
 def look_soon(run_ids: Sequence[UUID]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -73,13 +74,24 @@ class Work:
     family: Days | None = None  # a descendant counts in its ancestor's work: they are one agent's
     admitted: int = 0  # of what is judged together: how many before count as used steps
     memo: dict[Any, Any] = field(default_factory=dict)  # what the authorizer has read, once
+    speaker: Actor | None = None  # whose words are noted, where not those of whoever acts
     days: Days = field(init=False)
 
     def __post_init__(self) -> None:
         self.days = self.family or Days(self.run.agent_id)
 
     def note(self, kind: str, **data: Any) -> None:
-        self.entries.append(Entry(kind, data))
+        self.entries.append(Entry(kind, data, self.speaker))
+
+    @contextmanager
+    def speaking(self, speaker: Actor | None) -> Iterator[None]:
+        """Have what is noted meanwhile told as this one's; None: as whoever's it was."""
+        before = self.speaker
+        self.speaker = speaker or before
+        try:
+            yield
+        finally:
+            self.speaker = before
 
     def imprint_of(self, text: str | None) -> str | None:
         """Return what the run's journal tells of a text that it does not say."""
@@ -113,14 +125,15 @@ class Work:
         run = self.run
         self._say_how_it_is_suspended()
         if self.entries:
-            run.journal_seq, run.journal_hash = journal.extend(
-                run.pk,
-                seq=run.journal_seq,
-                head=bytes(run.journal_hash),
-                at=self.now,
-                actor=self.actor,
-                entries=self.entries,
-            )
+            for speaker, entries in groupby(self.entries, key=lambda entry: entry.by):
+                run.journal_seq, run.journal_hash = journal.extend(
+                    run.pk,
+                    seq=run.journal_seq,
+                    head=bytes(run.journal_hash),
+                    at=self.now,
+                    actor=speaker or self.actor,
+                    entries=list(entries),
+                )
             self.entries = []
             if self.counts:
                 run.state_version += 1

@@ -44,6 +44,7 @@ SYSTEM = Actor("system", "abeyance")
 class Entry(NamedTuple):
     kind: str
     data: Mapping[str, Any] = {}
+    by: Actor | None = None  # where it is not whoever acts
 
     @property
     def text(self) -> str:

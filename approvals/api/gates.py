@@ -9,9 +9,10 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from approvals import hot, selectors
+from approvals import hot, learned, selectors
 from approvals.api import bodies, rendering, shapes
 from approvals.errors import AlreadyDecided, DigestMismatch, NotYourStage
+from approvals.learned import Learned
 from approvals.models import FINAL_GATES, Ceremony, Gate, GateState, Verdict
 from approvals.services import assignments, bulk, decisions, extensions, gates
 from approvals.services.bulk import Chosen
@@ -132,7 +133,15 @@ class GateView(TenantView):
         run = shown.gate.run
         held = waiting(call, run.pk, run.state_version)
         headers = {**etag(run.state_version), **held}
-        return answer(rendering.gate(shown, call.principal), headers=headers)
+        made = rendering.gate(shown, call.principal, _learned(call.principal, shown))
+        return answer(made, headers=headers)
+
+
+def _learned(principal: Principal, shown: GateShown) -> Learned | None:
+    """Return what is learned of a person's answers; None where they do not decide the gate."""
+    if principal.is_agent or not shown.may_decide:
+        return None
+    return learned.of_gate(shown.gate, principal.id)
 
 
 class DecisionsView(TenantView):

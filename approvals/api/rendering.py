@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from approvals import snapshots
+from approvals.learned import Learned
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
 from approvals.policy import Verdict as Judged
 from approvals.policy.ends import End
@@ -28,8 +29,11 @@ _CONSEQUENCES: Final = {
 }
 
 
-def gate(shown: GateShown, principal: Principal) -> Shown:
-    """Show a gate; agents are not told who decided, nor what is there to help people decide."""
+def gate(shown: GateShown, principal: Principal, learned: Learned | None = None) -> Shown:
+    """Show a gate; agents are not told who decided, nor what is there to help people decide.
+
+    ``learned`` is what is learned of the person's answers, where one gate is looked at.
+    """
     row = shown.gate
     made = {
         "id": row.pk,
@@ -62,7 +66,8 @@ def gate(shown: GateShown, principal: Principal) -> Shown:
     if principal.is_person:
         made["acting_for"] = shown.acting_for
         made["similar"] = shown.similar._asdict()
-        made["delegation_offer"] = None
+        made["why_asked"] = learned and learned.why
+        made["delegation_offer"] = learned and learned.offer
     return made
 
 
@@ -131,6 +136,7 @@ def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
         "id": one.pk,
         "by": one.user.username,
         "acting_for": one.acting_for.username if one.acting_for else None,
+        "delegation": one.delegation,
         "verdict": one.verdict,
         "digest": one.digest,
         "edits": mask(edits, shown.version.sensitive),
@@ -144,7 +150,7 @@ def _decision(one: Decision, shown: GateShown, principal: Principal) -> Shown:
         "withdrawn_at": instant(one.withdrawn_at),
     }
     if principal.is_agent:
-        del made["by"], made["acting_for"]
+        del made["by"], made["acting_for"], made["delegation"]
     return made
 
 

@@ -91,6 +91,10 @@ DECISION: Final = component(
                 **TEXT_OR_NONE,
                 "description": f"For whom they stood in: it was by that one's authority. {_FOR_PEOPLE}",
             },
+            "delegation": {
+                **ID_OR_NONE,
+                "description": f"The rule that decided it, in their name. {_FOR_PEOPLE}",
+            },
             "verdict": one_of(*Verdict),
             "digest": DIGEST,
             "edits": or_none(FREE),
@@ -247,7 +251,25 @@ GATE: Final = component(
                 **shown(approved=INTEGER, rejected=INTEGER, edited=INTEGER),
                 "description": _FOR_PEOPLE,
             },
-            "delegation_offer": {"type": ["object", "null"], "description": _FOR_PEOPLE},
+            "why_asked": {
+                **TEXT_OR_NONE,
+                "description": "What is unlike what the caller approved, in plain words; null in"
+                f" lists. {_FOR_PEOPLE}",
+            },
+            "delegation_offer": {
+                **or_none(
+                    shown(
+                        id=ID,
+                        version=INTEGER,
+                        sentence=TEXT,
+                        allowed=INTEGER,
+                        refused=INTEGER,
+                        asked=INTEGER,
+                    )
+                ),
+                "description": "A rule that the caller may accept so that the like runs without"
+                f" asking them, with its back-test; null in lists. {_FOR_PEOPLE}",
+            },
         },
     },
 )

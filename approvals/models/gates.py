@@ -219,6 +219,7 @@ class Decision(TenantOwned):
     policy_version = models.PositiveIntegerField()
     stage = models.PositiveSmallIntegerField(null=True)  # in which it was said, where there are any
     counts = models.BooleanField(default=True)
+    bulk = models.BooleanField(default=False, db_default=False)  # approved together with others
     at = models.DateTimeField()
     withdrawn_at = models.DateTimeField(null=True)
 
@@ -230,6 +231,11 @@ class Decision(TenantOwned):
                 fields=["gate"],
                 condition=Q(counts=True, edits__isnull=False),
                 name="decisions_that_edit",
+            ),
+            models.Index(
+                fields=["id"],
+                condition=Q(withdrawn_at__isnull=False),
+                name="decisions_taken_back",
             ),
         ]
         constraints = [

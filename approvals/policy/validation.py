@@ -11,6 +11,7 @@ from typing import Any, Final
 from approvals.policy import milestones
 from approvals.policy.conditions import condition_faults
 from approvals.policy.judging import DEFAULT
+from approvals.policy.limits import limit_faults
 from approvals.policy.people import (
     MAX_QUORUM,
     MAX_STAGES,
@@ -81,7 +82,7 @@ def _document_faults(
         "time_zone": _time_zone,
         "budgets": lambda budgets: _object(budgets, _BUDGETS),
         "daily_budget": lambda budget: _object(budget, _BUDGETS),
-        "delegation": lambda delegation: _object(delegation, {"mode": _mode}),
+        "delegation": _delegation,
     }
     yield from _object(document, checks)
     if isinstance(document, dict):
@@ -352,9 +353,45 @@ def _cost(value: Any) -> Iterator[Fault]:
         yield "", 'A cost is a decimal number as text: "50.00".'
 
 
+# What need not be asked any more
+
+
+def _delegation(value: Any) -> Iterator[Fault]:
+    yield from _object(value, _OF_DELEGATION)
+    if isinstance(value, dict) and "mode" in value:
+        for risk in ("low", "medium"):
+            if risk in value:
+                yield pointer(risk), "mode says it of every risk; say low and medium, or mode."
+
+
 def _mode(value: Any) -> Iterator[Fault]:
     if value not in ("off", "suggest", "automatic"):
-        yield "", "mode is one of off, suggest, automatic."
+        yield "", "A mode is one of off, suggest, automatic."
+
+
+def _preset(value: Any) -> Iterator[Fault]:
+    if value not in ("cautious", "eager"):
+        yield "", "preset is one of cautious, eager."
+
+
+def _never(value: Any) -> Iterator[Fault]:
+    checks: Mapping[str, Check] = {"tools": _CHECKS["tools"], "condition": _limit}
+    yield from _object(value, checks)
+    if isinstance(value, dict) and "tools" not in value:
+        yield "/tools", "What is never delegated names its tools."
+
+
+def _limit(value: Any) -> Iterator[Fault]:
+    yield from (("", detail) for detail in limit_faults(value))
+
+
+_OF_DELEGATION: Final[Mapping[str, Check]] = {
+    "mode": _mode,
+    "low": _mode,
+    "medium": _mode,
+    "preset": _preset,
+    "never": lambda value: _list(value, _never, "entries"),
+}
 
 
 _BUDGETS: Final[Mapping[str, Check]] = {

@@ -246,6 +246,7 @@ def _record(case: Case) -> Decision:
         reason_text=chosen["text"] if chosen else None,
         policy_version=case.number,
         stage=gate.stage,
+        bulk=wanted.bulk,
         at=case.work.now,
     )
     case.work.note(
@@ -260,6 +261,8 @@ def _record(case: Case) -> Decision:
         policy_version=case.number,
         **_more(case, decision, value),
     )
+    if wanted.verdict != Verdict.APPROVE or edits is not None:
+        queue.learn_soon()
     if wanted.verdict == Verdict.APPROVE:
         _approve(case, decision)
     else:
@@ -276,6 +279,7 @@ def _more(case: Case, decision: Decision, value: bytes | None) -> dict[str, Any]
         "acting_for": str(case.acting_for) if case.acting_for is not None else None,
         "reason_code": decision.reason_code,
         "reason_text": case.work.imprint_of(decision.reason_text),
+        "bulk": case.wanted.bulk or None,
         # Whatever of the gate the decision has changed: an edit, or what policy asks for now.
         "imprint": case.work.imprint(case.gate, transitions.IMPRINT) if case.judged else None,
         **transitions.stage_of(case.gate),
@@ -427,6 +431,7 @@ def withdraw_decision(
         decision.counts, decision.withdrawn_at = False, work.now
         decision.save(update_fields=["counts", "withdrawn_at"])
         work.note("gate.decision_withdrawn", gate=gate.pk, decision=decision.pk)
+        queue.learn_soon()
         if gate.state == GateState.APPROVED:
             gates.ask_again(work, gate)
         if gate.stages:

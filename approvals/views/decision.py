@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from approvals import records, selectors, snapshots, waiting
+from approvals import learned, records, selectors, snapshots, waiting
 from approvals.cases import UNSET
 from approvals.errors import ConfirmationRequired, ReasonRequired, UnknownReason
 from approvals.models import OPEN_GATES, Ceremony, Gate, Verdict
@@ -152,6 +152,7 @@ def decision_page(
         "votes": [one for one in shown.decisions if selectors.is_vote(one)],
         "open_to": _open_to(shown, beside),
         "asks_password": situation.answerable and _asks_password(visit, gate.pk),
+        "learned": learned.of_gate(gate, viewer) if situation.answerable else None,
         "missing": max(gate.quorum - shown.given, 0),
         "holds": gate.ceremony == "single" and gate.risk == "low",
         "undo_seconds": UNDO_SECONDS,

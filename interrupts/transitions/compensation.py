@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.db.models import Q
 
-from interrupts import catalogue
+from interrupts import catalogue, queue
 from interrupts.models import (
     Attempt,
     Effect,
@@ -94,6 +94,7 @@ def record(work: Work, step: Step, attempt: Attempt, seen: Seen) -> Receipt:
         work.note("step.settled", step=step.pk, position=step.position, status=step.status)
         verdicts.undone(work, step)
         work.due(work.now)
+        queue.learn_soon()
     elif seen.outcome == Outcome.FAILED:
         _refused(work, step, seen)
     else:

@@ -118,7 +118,15 @@ def authorize(
         valid_until=valid_until,
     )
     step.save(
-        update_fields=[*STAMP, "due_at", "arguments", "digest", "tool_version", "tool_number"]
+        update_fields=[
+            *STAMP,
+            "gate",
+            "due_at",
+            "arguments",
+            "digest",
+            "tool_version",
+            "tool_number",
+        ]
     )
     work.wake()
 
@@ -239,18 +247,26 @@ def apply(work: Work, pairs: list[tuple[Step, Judgement]]) -> None:
             settle_without_running(work, step, StepStatus.DENIED, judgement.reason)
         elif judgement.verdict == "allow":
             _count(work, step)
-            authorize(
-                work,
-                step,
-                by="policy",
-                rule=judgement.rule,
-                policy_version=judgement.policy_version,
-                valid_until=judgement.valid_until,
-            )
+            _allow(work, step, judgement)
         else:
             _count(work, step)
             asked.append((step, judgement))
     ask(work, asked)
+
+
+def _allow(work: Work, step: Step, judgement: Judgement) -> None:
+    """Authorise a step by policy, or by what else allows it, which then has a gate of its own."""
+    with work.speaking(judgement.speaker):
+        by_policy = judgement.by == "policy"
+        authorize(
+            work,
+            step,
+            by=judgement.by,
+            rule=judgement.rule,
+            policy_version=judgement.policy_version,
+            gate=None if by_policy else authorizer().record(work, step, judgement),
+            valid_until=judgement.valid_until,
+        )
 
 
 def is_counted(step: Step) -> bool:

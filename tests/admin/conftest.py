@@ -16,7 +16,18 @@ from django.test import Client
 from approvals.models import View
 from approvals.services import substitutions
 from approvals.services.policies import save_draft
-from delegation.models import DecisionEvent, Delegation, DelegationUse, SpotCheck
+from delegation.models import (
+    DecisionEvent,
+    Delegation,
+    DelegationDay,
+    DelegationPreference,
+    DelegationTemplate,
+    DelegationUse,
+    DelegationVersion,
+    EventStream,
+    LearnerState,
+    SpotCheck,
+)
 from interrupts.models import AgentDay, Step
 from interrupts.services import freezes
 from tenants import scope
@@ -139,3 +150,12 @@ def make_delegation(house: House, step: Step) -> None:
     DecisionEvent.objects.create(
         user=bob, sequence=1, kind="approve", tool=step.tool_id, data={}, at=common["at"]
     )
+    of_tool: dict[str, Any] = {"predicate": {}, "sha256": "sha256:0"}
+    DelegationVersion.objects.create(delegation=made, by="system:abeyance", **common, **of_tool)
+    DelegationDay.objects.create(delegation=made, day=common["at"].date())
+    DelegationTemplate.objects.create(
+        tool=step.tool_id, tool_number=1, risk="low", published_by=bob, **of_tool
+    )
+    EventStream.objects.create(sequence=1)
+    LearnerState.objects.create(user=bob)
+    DelegationPreference.objects.create(user=bob)

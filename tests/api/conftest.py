@@ -17,8 +17,10 @@ from django.db import connection
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
+from delegation.models import Delegation, DelegationTemplate
+from interrupts.models import Tool
 from tenants.api import openapi
-from tenants.models import Tenant
+from tenants.models import Tenant, User
 from tenants.scope import tenant_scope
 from tests.conftest import flush
 from tests.tenantfile.conftest import acme, other
@@ -158,8 +160,40 @@ def fill_with_everything(api: Api) -> None:
         "checkpoints": run["checkpoint"],
         "freezes": freeze["id"],
         "substitutions": substitution["id"],
+        "delegations": str(rule_of_ada(api)),
+        "delegation-templates": str(template_of_ada(api)),
         "decided": decided["id"],
         "decision": decided["decisions"][0]["id"],
         "question": question["id"],
         "name": "local.shell",
     }
+
+
+def rule_of_ada(api: Api) -> UUID:
+    """Return a rule that is suggested to the admin."""
+    with tenant_scope(api.tenant):
+        tool = Tool.objects.select_related("current").get(name="local.shell")
+        made = Delegation.objects.create(
+            user=User.objects.get(username="ada"),
+            tool=tool.pk,
+            status="suggested",
+            origin="person",
+            risk="low",
+            predicate={"all": [{"f": "@agent", "in": ["bot"]}], "per_day": {"calls": 1}},
+            sha256=f"sha256:{'0' * 64}",
+        )
+        return made.pk
+
+
+def template_of_ada(api: Api) -> UUID:
+    """Return a rule that the admin offers to everybody."""
+    with tenant_scope(api.tenant):
+        made = DelegationTemplate.objects.create(
+            tool=Tool.objects.get(name="local.shell").pk,
+            tool_number=1,
+            risk="low",
+            predicate={"all": [{"f": "@agent", "in": ["bot"]}]},
+            sha256=f"sha256:{'0' * 64}",
+            published_by=User.objects.get(username="ada"),
+        )
+        return made.pk

@@ -21,6 +21,8 @@ UNKNOWN = dict.fromkeys(
         "interrupts",
         "checkpoints",
         "freezes",
+        "delegations",
+        "delegation-templates",
         "decision",
         "question",
         "decided",

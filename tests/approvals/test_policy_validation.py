@@ -27,7 +27,11 @@ rules:
   - {name: unsure, trigger: confidence, below: 0.5, then: approve}
   - {name: before-deploy, trigger: milestone, milestones: ["deploy"], then: deny}
 budgets: {steps: 200, cost: "50.00", seconds: 3600, tokens: 100000}
-delegation: {mode: suggest}
+delegation:
+  low: automatic
+  medium: suggest
+  preset: eager
+  never: [{tools: [payments.*], condition: "decimal(arguments.amount) > decimal('20')"}]
 """
 
 
@@ -79,9 +83,17 @@ def test_validating_changes_nothing() -> None:
         (["budgets", "cost"], "1e3", "/budgets/cost"),
         (["budgets", "cost"], "\uff15", "/budgets/cost"),
         (["delegation"], "off", "/delegation"),
-        (["delegation", "mode"], "on", "/delegation/mode"),
-        (["delegation", "mode"], {}, "/delegation/mode"),
+        (["delegation"], {"mode": "on"}, "/delegation/mode"),
+        (["delegation"], {"mode": {}}, "/delegation/mode"),
+        (["delegation"], {"mode": "off", "low": "off"}, "/delegation/low"),
         (["delegation", "limit"], 1, "/delegation/limit"),
+        (["delegation", "high"], "suggest", "/delegation/high"),
+        (["delegation", "medium"], "always", "/delegation/medium"),
+        (["delegation", "preset"], "brave", "/delegation/preset"),
+        (["delegation", "never"], [], "/delegation/never"),
+        (["delegation", "never", 0, "tools"], ["["], "/delegation/never/0/tools/0"),
+        (["delegation", "never", 0], {}, "/delegation/never/0/tools"),
+        (["delegation", "never", 0, "condition"], "usage.steps > 1", "/delegation/never/0/condition"),
         (["allowed_hosts"], "127.0.0.1:9000", "/allowed_hosts"),
         (["allowed_hosts"], ["127.0.0.1"], "/allowed_hosts/0"),
         (["allowed_hosts"], ["http://a:80"], "/allowed_hosts/0"),

@@ -34,6 +34,7 @@ def places(desk: Desk) -> list[Place]:
     lost.until("unknown")
     said = bob.get(f"gates/{done.gate}")["decisions"][-1]["id"]
     decision = f"/decisions/{waits.gate}"
+    rule = rule_of_carol(desk)
     return [
         Place("sign-in", "/sign-in", ""),
         Place("sign-in-refused", "/sign-in", "", refuse_sign_in),
@@ -59,11 +60,33 @@ def places(desk: Desk) -> list[Place]:
         Place("profile", "/profile"),
         Place("password", "/profile/password"),
         Place("substitutions", "/substitutions"),
+        Place("rules", "/delegation/", "carol"),
+        Place("rules-none", "/delegation/"),
+        Place("rule", f"/delegation/{rule}", "carol"),
+        Place("rule-uses", f"/delegation/{rule}/uses", "carol"),
+        Place("rule-by-hand", "/delegation/new?tool=payments.refund", "ada"),
+        Place("rule-templates", "/delegation/templates", "ada"),
         Place("notices", "/notices"),
         Place("undecidable", "/undecidable", "ada"),
         Place("tenant", "/tenant"),
         Place("not-found", "/decisions/nowhere"),
     ]
+
+
+def rule_of_carol(desk: Desk) -> str:
+    """Return a rule that she wrote by hand and has not turned on."""
+    carol = desk.service.person("carol")
+    found = carol.get("delegations", status="suggested")["results"]
+    if found:
+        return str(found[0]["id"])
+    asked = [
+        {"f": "@agent", "in": ["support-bot", "other-bot"]},
+        {"f": "amount", "le": "9.50"},
+        *({"f": name, "any": True} for name in ("customer", "payment", "reference")),
+    ]
+    predicate = {"all": asked, "per_day": {"calls": 5, "sum": {"amount": "20"}}}
+    made = carol.post("delegations", {"tool": "payments.refund", "predicate": predicate})
+    return str(made["id"])
 
 
 def refuse_sign_in(page: Page) -> None:

@@ -36,6 +36,10 @@ KINDS: Final = {
     "decisions": "approvals_gate",
     "gates": "approvals_gate",
     "substitutions": "approvals_substitution",
+    "delegation": "delegation_delegation",
+    "delegations": "delegation_delegation",
+    "delegation-templates": "delegation_delegationtemplate",
+    "templates": "delegation_delegationtemplate",
 }
 NOWHERE: Final = {"admin/(?P<url>.*)$", "api/v1/"}  # answer for every path that no other took
 
@@ -103,6 +107,7 @@ def path_of(shape: str, pattern: URLPattern) -> str:
     gate, decision = decided()
     names = PARAMETER.findall(shape)
     filled: dict[str, str] = {"name": "mail.send", "answer": "approve", "decision": decision}
+    filled["act"] = "accept"
     filled["question"] = decision  # nobody has asked one: what is below it is not there
     if admin is not None:
         filled["object_id"] = first_of(admin.model._meta.db_table)
@@ -130,7 +135,7 @@ def test_no_get_of_any_path_changes_a_row(service: Service, ada: httpx.Client) -
     shown = {path for path, code in answered.items() if code == 200}
     assert {"/inbox", "/runs", "/profile", "/admin/", "/api/v1/gates"} <= shown
     lost = {path for path, code in answered.items() if code == 404}
-    nowhere = ("/freezes/", "/questions/", "/substitutions/")  # none was made here
+    nowhere = ("/freezes/", "/questions/", "/substitutions/", "/delegation")  # none was made here
     lost = {one for one in lost if not one.startswith("/admin/")}
     assert not {one for one in lost if not any(part in one for part in nowhere)}
 

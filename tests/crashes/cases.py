@@ -30,6 +30,7 @@ from interrupts.services import (
     runs,
     starting,
 )
+from tests.crashes import delegated
 from tests.crashes.acts import (
     approve_at_once,
     approve_together,
@@ -441,3 +442,4 @@ CASES: dict[str, Case] = {
         ),
     ),
 }
+CASES.update({name: Case(*case) for name, case in delegated.cases().items()})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("interrupts/services", "approvals/services")
+PACKAGES = ("interrupts/services", "approvals/services", "delegation/services")
 # What opens a transaction, or is a statement that is its own.
 OPENS = {
     "interrupts.work.working",

@@ -15,6 +15,7 @@ from django.db import transaction
 from approvals.models import Gate
 from approvals.services import decisions, gates
 from approvals.tasks import take_preview
+from delegation.tasks import collect
 from interrupts import sweep, tasks, worker
 from interrupts.effects import Ruling, Says
 from interrupts.models import Interrupt, Run, Step
@@ -33,6 +34,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     "interrupts.compensate": tasks.compensate,
     "interrupts.judge": tasks.judge,
     "preview": take_preview,
+    "delegation.collect": collect,
 }
 
 
@@ -108,6 +110,12 @@ class Scene:
                     lambda tenant, gate: messages.append(
                         ("preview", {"tenant_id": tenant, "gate_id": gate})
                     ),
+                )
+            )
+            stack.enter_context(
+                patch(
+                    "delegation.queue.send",
+                    lambda tenant: messages.append(("delegation.collect", {"tenant_id": tenant})),
                 )
             )
             yield cls(World.made() if new else World.of_current(), far, messages)

@@ -37,6 +37,10 @@ STAGE_ENDS = "tests/approvals/test_stage_ends.py"
 SIMULATION = "tests/approvals/test_simulation.py"
 ESCALATION = "tests/approvals/test_escalation.py"
 TAMPERING = "tests/approvals/test_tampering.py"
+AUTOMATIC = "tests/delegation/test_automatic.py"
+RULES = "tests/delegation/test_rules.py"
+LEARNING = "tests/delegation/test_learning.py"
+EVENTS = "tests/delegation/test_events.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
 HISTORIES = "tests/property/test_histories_1.py::test_what_must_always_hold_holds_after_every_step_of_any_history"
 READ_EARLY = "SELECT t.authority_version INTO v_seq FROM tenants_tenant t WHERE t.id = p_tenant;"
@@ -59,6 +63,13 @@ def _no_votes(_: Any) -> Any:
     from approvals.models import Decision
 
     return lambda _user: Decision.objects.none()
+
+
+def _unlocked_day(delegation_id: Any, day: Any) -> Any:
+    """A rule's day, read by whoever asks, whoever else counts in it."""
+    from delegation.models import DelegationDay
+
+    return DelegationDay.objects.get_or_create(delegation_id=delegation_id, day=day)[0]
 
 
 def _as_if_read(read: Any) -> Any:
@@ -1208,6 +1219,83 @@ GUARDS: tuple[Guard, ...] = (
             lambda _: property(lambda _self: False),
         ),
         (f"{VERDICTS}::test_a_hold_taken_off_the_runs_row_is_told_and_starts_nothing",),
+    ),
+    Guard(
+        "a rule covers the call",
+        "8: an agent's call runs without asking only where a rule of a person covers it exactly",
+        patch("delegation.calls.refusal", always(value=None)),
+        (
+            f"{AUTOMATIC}::test_what_the_rule_does_not_cover_is_asked_about[arguments0]",
+            f"{AUTOMATIC}::test_what_the_rule_does_not_cover_is_asked_about[arguments2]",
+            f"{AUTOMATIC}::test_another_agent_is_asked_about",
+        ),
+    ),
+    Guard(
+        "a rule decides only what policy asks one person about",
+        "8: no rule stands in for a quorum, for stages, or for what a person has to see",
+        patch("delegation.authorizer.may_be_delegated", always(value=True)),
+        tuple(
+            f"{AUTOMATIC}::test_what_policy_asks_more_about_than_one_person_or_for_another_cause"
+            f"_is_asked[rule{at}]"
+            for at in (0, 1, 2, 3, 5)
+        ),
+    ),
+    Guard(
+        "a rule has its person's authority and no other",
+        "8: who may not decide a call has no rule that decides it",
+        patch("delegation.authorizer._may", always(value=True)),
+        (
+            f"{AUTOMATIC}::test_a_person_who_may_not_decide_it_has_no_rule_that_does",
+            f"{AUTOMATIC}::test_a_limit_of_the_persons_authority_holds_for_their_rules",
+            f"{AUTOMATIC}::test_nobody_s_rule_decides_what_runs_for_them_or_what_their_own_agent_does",
+        ),
+    ),
+    Guard(
+        "what a rule allowed is asked anew",
+        "1: nothing starts by a rule that was taken away",
+        patch("delegation.authorizer._still_allows", always(value=True)),
+        (
+            f"{AUTOMATIC}::test_what_takes_the_rule_away_stops_what_it_allowed_before_it_starts[ask]",
+            f"{AUTOMATIC}::test_what_takes_the_rule_away_stops_what_it_allowed_before_it_starts[pause]",
+        ),
+    ),
+    Guard(
+        "taking a rule away raises the authority version",
+        "1: once it has answered, nothing starts by what was allowed before",
+        patch("tenants.authority.raise_authority", always(value=1)),
+        (
+            f"{RULES}::test_an_intent_that_waited_while_the_rule_was_taken_away_starts_nothing[pause]",
+            f"{AUTOMATIC}::test_a_rule_that_was_revoked_stops_what_it_allowed_before_it_starts",
+        ),
+        red="it does not wait|it ended without waiting",
+    ),
+    Guard(
+        "a day is counted under its lock",
+        "8: whoever proposes at once, a day's bounds hold",
+        patch("delegation.locks.lock_day", lambda _: _unlocked_day),
+        (f"{AUTOMATIC}::test_a_days_bound_holds_for_whoever_proposes_at_once",),
+        red="IntegrityError|UniqueViolation",
+    ),
+    Guard(
+        "careless approvals teach nothing",
+        "8: what nobody looked at is never asked less for it",
+        patch("delegation.learner.is_attentive", always(value=True)),
+        (f"{LEARNING}::test_what_is_approved_without_looking_teaches_nothing",),
+    ),
+    Guard(
+        "what happened is one event",
+        "5: events are collected once, whatever collects them",
+        drop_constraint("delegation_decisionevent", "decision_event_source_once"),
+        (f"{EVENTS}::test_events_are_never_changed_nor_taken_away",),
+    ),
+    Guard(
+        "an accepted rule heeds a refusal",
+        "8: what its person refused is not allowed again by their rule",
+        patch("delegation.services.learning._heed_refusal", nothing),
+        (
+            f"{LEARNING}::test_an_accepted_rule_sleeps_once_its_person_refuses_what_it_would_allow",
+            f"{LEARNING}::test_what_was_undone_has_the_rule_sleep_that_allowed_it",
+        ),
     ),
 )
 

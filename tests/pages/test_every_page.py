@@ -19,6 +19,7 @@ from tenants.clock import database_now
 from tests.approvals.house import House
 from tests.pages.browser import outside
 from tests.pages.conftest import Open, nothing_changes
+from tests.pages.test_delegation import rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STATIC = Path(django_settings.BASE_DIR) / "approvals" / "static" / "approvals"
@@ -34,15 +35,19 @@ def paths(house: House) -> list[str]:
     decision = Decision.objects.get()
     ends_at = database_now() + timedelta(days=1)
     alice = house.people["alice"]
+    learned = rule(house)
     stands_in = substitutions.set_as(alice, substitute="bob", ends_at=ends_at).row
     return [
         *(
             reverse(name)
             for name in (
                 *("inbox", "review", "reviewed", "decided", "profile", "password", "tenant"),
-                "substitutions",
+                *("substitutions", "delegation", "new-rule", "ask-everything", "rule-templates"),
             )
         ),
+        *(reverse(name, args=[learned.pk]) for name in ("rule", "rule-uses")),
+        reverse("rule-act", args=[learned.pk, "revoke"]),
+        reverse("withdraw-template", args=[learned.pk]),
         *(reverse(name, args=[gate.pk]) for name in ("decision", "record", "edit")),
         *(reverse(name, args=[settled.pk]) for name in ("decision", "record")),
         reverse("end-substitution", args=[stands_in.pk]),
@@ -74,7 +79,7 @@ def test_every_named_page_of_these_apps_is_among_them(paths: list[str]) -> None:
     known = {re.sub(r"[0-9a-f-]{36}", "ID", path) for path in paths}
     mine = [
         one
-        for module in ("tenants.urls", "approvals.urls")
+        for module in ("tenants.urls", "approvals.urls", "delegation.urls")
         for one in get_resolver(module).url_patterns
         if isinstance(one, URLPattern | URLResolver)
     ]
@@ -83,6 +88,7 @@ def test_every_named_page_of_these_apps_is_among_them(paths: list[str]) -> None:
         if getattr(one, "name", None) in told_elsewhere:
             continue
         shape = "/" + re.sub(r"<id:\w+>", "ID", str(one.pattern)).replace("<slug:answer>", "reject")
+        shape = shape.replace("<slug:act>", "revoke")
         assert shape in known, shape
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from approvals.tasks import take_preview
+from delegation.tasks import collect
 from interrupts import sweep, tasks, worker
 from interrupts.services import (
     freezes,
@@ -59,6 +60,7 @@ class Service(Stage):
             "interrupts.find_out": tasks.find_out,
             "interrupts.compensate": tasks.compensate,
             "preview": take_preview,
+            "delegation.collect": collect,
         }
         handlers[task](**names)
 

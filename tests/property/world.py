@@ -40,7 +40,12 @@ ARGUMENTS = {
 PYTHON, OF_THE_AGENT = {"kind": "python"}, {"kind": "agent"}
 TOOLS: dict[str, dict[str, Any]] = {
     "pay": {"effect": "irreversible", "reconcile": {}, "key_lifetime": 86400},
-    "book": {"effect": "reversible", "reconcile": {}, "compensate": {}},  # asked about
+    "book": {  # asked about
+        "effect": "reversible",
+        "reconcile": {},
+        "compensate": {},
+        "roles": {"n": "number"},
+    },
     "post": {"effect": "reversible", "risk": "medium", "compensate": {}},  # asked of two
     "send": {"effect": "irreversible", "preview": {}, "reconcile": {}},  # asked about, previewed
     "look": {"effect": "read"},

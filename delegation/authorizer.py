@@ -1,0 +1,246 @@
+"""What the engine asks of authorization, with rules: what policy asks one person about, a rule of
+that person's may decide in their name.
+
+Order: policy's denial, the tenant's floor, the person's "ask me", then rules. Nothing else than what
+policy asks exactly one person about, for no other cause than its rule or its default, is looked at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from approvals import deciders, judging
+from approvals.authorizer import NEWER_VERSION, PolicyAuthorizer, adopt_current, asked_anew
+from approvals.calls import call_of
+from config.keys import derive
+from config.memo import Memo
+from delegation import calls, locks
+from delegation.canonical import Canonical, Unclear, canonical
+from delegation.learner import coin
+from delegation.models import (
+    Delegation,
+    DelegationDay,
+    DelegationPreference,
+    DelegationStatus,
+    Origin,
+    SpotCheck,
+)
+from delegation.modes import Mode, Modes, modes
+from delegation.transitions import approving, days
+from delegation.transitions.approving import BY, Allowed
+from interrupts import catalogue
+from interrupts.authorizer import Judgement
+from interrupts.models import Interrupt, Reason, RunStatus, Step
+from interrupts.work import Work
+from tenants.scope import current_tenant_id
+
+ORDINARY: Final = frozenset({"action", "default"})  # triggers that are about the call alone
+_ALLOWED: Final = "allowed"
+_CHECK: Final = "spot_check"
+_MODES: Memo[Modes] = Memo(512)
+_TOOLS: Memo[frozenset[UUID]] = Memo(4096)
+
+
+class DelegatingAuthorizer(PolicyAuthorizer):
+    """Judges by policy; where it asks one person, looks whether a rule of theirs decides."""
+
+    def judge(self, work: Work, step: Step, arguments: bytes) -> Judgement:
+        """Say what policy says of the step, or what a rule says where policy asks about a proposal."""
+        judgement = super().judge(work, step, arguments)
+        if not _is_proposal(step) or not may_be_delegated(work, judgement):
+            return judgement
+        return _by_rule(work, step, arguments, judgement) or judgement
+
+    def reauthorize(self, work: Work, step: Step, arguments: bytes) -> Judgement | None:
+        """Judge an authorised step whose stamp is stale; None: its authorization still holds.
+
+        What a rule decided holds while that rule would still allow it, as it is now; what of the day
+        is used by then counts no more, since this call was counted.
+        """
+        if step.authorized_by != BY:
+            return super().reauthorize(work, step, arguments)
+        held = adopt_current(work, step, arguments)
+        if held is not None and held.verdict == "deny":
+            return held
+        now = super().judge(work, step, arguments)
+        if now.verdict != "approve":
+            return now
+        if held is not None:
+            return asked_anew(now, NEWER_VERSION)
+        return None if _still_allows(work, step, arguments, now) else now
+
+    def record(self, work: Work, step: Step, judgement: Judgement) -> UUID:
+        """Write down the decision of the rule that allows a step; return its gate."""
+        allowed: Allowed = judgement.detail[_ALLOWED]
+        return approving.record(work, step, allowed)
+
+    def open_gate(
+        self, work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt
+    ) -> None:
+        """Open the gate ``gate_id``; a spot check is told from no other, and kept beside it."""
+        super().open_gate(work, step, judgement, gate_id, interrupt)
+        rule: Delegation | None = judgement.detail.get(_CHECK)
+        if rule is not None:
+            SpotCheck.objects.create(
+                delegation=rule,
+                version=rule.version,
+                gate=gate_id,
+                share=rule.check_share,
+                at=work.now,
+            )
+
+
+def _is_proposal(step: Step) -> bool:
+    """Whether the step was neither asked about nor authorised before, and is like no unknown one."""
+    return step.gate is None and step.authorized_by is None and step.twin is None
+
+
+def may_be_delegated(work: Work, judgement: Judgement) -> bool:
+    """Say whether policy asks one person, about the call alone, in a run where nothing is open."""
+    detail = judgement.detail
+    return (
+        judgement.verdict == "approve"
+        and work.run.status == RunStatus.RUNNING
+        and not work.run.count_unknown
+        and judgement.interrupt_reason == Reason.APPROVAL_REQUIRED
+        and detail.get("quorum") == 1
+        and not detail.get("stages")
+        and not (detail.get("routing") or {}).get("cool_down")
+        and {one["trigger"] for one in detail.get("triggers", ())} <= ORDINARY
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A call that rules may be asked about."""
+
+    step: Step
+    body: bytes
+    call: Canonical
+    mode: Mode
+    approvers: tuple[str, ...]
+
+
+def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement | None:
+    """Return the judgement by the first rule that covers the call; None: a person is asked."""
+    looked = _look(work, step, body, asked)
+    if looked is None:
+        return None
+    for rule in _covering(work, looked):
+        if coin(_key(), str(step.pk)) < rule.check_share:
+            return dataclasses.replace(asked, detail={**asked.detail, _CHECK: rule})
+        day = _day(work, rule)
+        if calls.refusal(rule.predicate, looked.call, day.spent) is not None:
+            continue
+        days.count(day, looked.call)
+        return Judgement(
+            verdict="allow",
+            rule=str(rule.pk),
+            policy_version=asked.policy_version,
+            detail={_ALLOWED: Allowed(rule, looked.call, day, asked)},
+            seen=asked.seen,
+            by=BY,
+            speaker=approving.speaker(rule),
+        )
+    return None
+
+
+def _look(work: Work, step: Step, body: bytes, asked: Judgement) -> _Looked | None:
+    """Return the call where its tool may be delegated, has rules, and the floor lets them speak."""
+    version = catalogue.version(current_tenant_id(), step.tool_version_id)
+    in_force = _modes(work)
+    mode, tool = in_force.of(version.risk), calls.tool_of(version)
+    if mode is Mode.OFF or tool is None or step.tool_id not in _tools(work):
+        return None
+    facts = call_of(step, work.run, body)()
+    if facts is None or in_force.forbids(step.tool_name, facts):
+        return None
+    told = calls.Asked(
+        str(step.pk), work.now.timestamp(), judging.agent_name(work), work.run.workflow
+    )
+    try:
+        call = canonical(calls.request_of(told, tool, body))
+    except Unclear:
+        return None
+    return _Looked(step, body, call, mode, tuple(asked.detail.get("approvers") or ()))
+
+
+def _covering(work: Work, looked: _Looked) -> Iterator[Delegation]:
+    """Yield the rules that cover the call, of people who may decide it themselves now."""
+    rows = _speaking(work, looked.mode).filter(
+        tool=looked.step.tool_id, tool_number=looked.step.tool_number
+    )
+    for rule in rows.order_by("id"):
+        if calls.refusal(rule.predicate, looked.call) is None and _may(work, looked, rule):
+            yield rule
+
+
+def _speaking(work: Work, mode: Mode) -> QuerySet[Delegation]:
+    """Return the rules that speak for somebody now; learned ones only where policy lets them."""
+    asks = DelegationPreference.objects.filter(
+        user=OuterRef("user"), asks_everything_since__isnull=False
+    )
+    rows = Delegation.objects.filter(
+        ~Exists(asks),
+        Q(expires_at=None) | Q(expires_at__gt=work.now),
+        status=DelegationStatus.ACTIVE,
+    )
+    return rows if mode is Mode.AUTOMATIC else rows.exclude(origin=Origin.LEARNED)
+
+
+def _may(work: Work, looked: _Looked, rule: Delegation) -> bool:
+    """Say whether the person may decide the call themself, by nobody else's authority."""
+    acting_for, refused = deciders.standing(
+        rule.user_id,
+        looked.step.tool_id,
+        work.run,
+        looked.approvers,
+        call_of(looked.step, work.run, looked.body),
+    )
+    return acting_for is None and refused is None
+
+
+def _day(work: Work, rule: Delegation) -> DelegationDay:
+    """Return the rule's day, locked; what is judged together counts in one row."""
+    today = work.now.astimezone(UTC).date()
+    key = (DelegationDay, rule.pk)
+    if key not in work.memo:
+        work.memo[key] = locks.lock_day(rule.pk, today)
+    day: DelegationDay = work.memo[key]
+    return day
+
+
+def _still_allows(work: Work, step: Step, body: bytes, now: Judgement) -> bool:
+    """Say whether the rule that a step was decided by would decide it so today."""
+    if not may_be_delegated(work, now):
+        return False
+    looked = _look(work, step, body, now)
+    return looked is not None and any(
+        str(rule.pk) == step.authorized_rule for rule in _covering(work, looked)
+    )
+
+
+def _key() -> bytes:
+    return derive("spot-checks", current_tenant_id())
+
+
+def _modes(work: Work) -> Modes:
+    number = judging.number_under(work.authority_version)
+    return _MODES.get((current_tenant_id(), number), lambda: modes(judging.policy(number).document))
+
+
+def _tools(work: Work) -> frozenset[UUID]:
+    """Return the tools with rules that speak: none is the usual, and costs nothing once known."""
+    return _TOOLS.get((current_tenant_id(), work.authority_version), _read_tools)
+
+
+def _read_tools() -> frozenset[UUID]:
+    rows = Delegation.objects.filter(status=DelegationStatus.ACTIVE)
+    return frozenset(rows.values_list("tool", flat=True).distinct())

@@ -1,0 +1,58 @@
+"""Every row lock of delegation.
+
+Order: a run and its agent's days (interrupts/locks.py), then a rule's day; or the stream of events;
+or what was learned of a person, then their rules by id. The tenant's row is locked last.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from uuid import UUID
+
+from delegation.models import Delegation, DelegationDay, EventStream, LearnerState
+
+
+def lock_stream() -> EventStream:
+    """Lock and return the head of the tenant's events; the first to ask makes it."""
+    rows = EventStream.objects.select_for_update()
+    row = rows.first()
+    if row is None:
+        EventStream.objects.bulk_create([EventStream()], ignore_conflicts=True)
+        row = rows.get()
+    return row
+
+
+def lock_learner(user_id: UUID) -> LearnerState:
+    """Lock and return what was learned of a person; the first to ask makes it."""
+    rows = LearnerState.objects.select_for_update().filter(user=user_id)
+    row = rows.first()
+    if row is None:
+        LearnerState.objects.bulk_create([LearnerState(user_id=user_id)], ignore_conflicts=True)
+        row = rows.get()
+    return row
+
+
+def lock_rule(delegation_id: UUID) -> Delegation:
+    """Lock and return a rule. Raises Delegation.DoesNotExist."""
+    return Delegation.objects.select_for_update().get(pk=delegation_id)
+
+
+def lock_rules(user_id: UUID) -> list[Delegation]:
+    """Lock and return a person's rules that have not ended, by id."""
+    rows = Delegation.objects.select_for_update().filter(
+        user=user_id, status__in=["suggested", "active", "paused"]
+    )
+    return list(rows.order_by("id"))
+
+
+def lock_day(delegation_id: UUID, day: date) -> DelegationDay:
+    """Lock and return the row that a rule's day is counted in; the first to ask makes it."""
+    rows = DelegationDay.objects.select_for_update(no_key=True).filter(
+        delegation=delegation_id, day=day
+    )
+    row = rows.first()
+    if row is None:
+        made = DelegationDay(delegation_id=delegation_id, day=day)
+        DelegationDay.objects.bulk_create([made], ignore_conflicts=True)
+        row = rows.get()
+    return row

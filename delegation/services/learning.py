@@ -1,0 +1,356 @@
+"""What was learned of a person, brought up to their events, and their rules up to that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from delegation import backtests, calls, locks, state
+from delegation.beside import modes_now
+from delegation.learner import Learner
+from delegation.models import (
+    DecisionEvent,
+    Delegation,
+    DelegationStatus,
+    DelegationTemplate,
+    EventKind,
+    EventStream,
+    LearnerState,
+    Origin,
+    PauseReason,
+)
+from delegation.modes import Mode, Modes
+from delegation.presets import CAUTIOUS, EAGER, Settings
+from delegation.records import DAY, Request
+from delegation.rules import Rule
+from delegation.services import events
+from delegation.transitions import days, rules
+from tenants.clock import database_now
+from tenants.journal import SYSTEM
+
+FAMILIAR: Final = 5  # answers without a refusal, to something familiar, that make a suggestion
+STOPPED_FOR: Final = timedelta(days=30)  # in which what was revoked is not suggested again
+LONGEST_BACKTEST: Final = 2_000
+REFUSALS: Final = frozenset(
+    {EventKind.REJECT, EventKind.EDIT, EventKind.WITHDRAW, EventKind.INCIDENT}
+)
+S = DelegationStatus
+
+
+def settings_of(modes: Modes) -> Settings:
+    return EAGER if modes.preset == EAGER.name else CAUTIOUS
+
+
+def catch_up() -> None:
+    """Collect what is new and learn from it; a pass that broke off is made up for by the next.
+
+    Once a day everything is looked at, and rules are brought to what is familiar by then.
+    """
+    now = database_now()
+    complete = EventStream.objects.filter(complete_at__gt=now - timedelta(days=1)).exists()
+    events.collect(everything=not complete)
+    _learn_what_is_new()
+    if not complete:
+        fade()
+        EventStream.objects.update(complete_at=now)
+
+
+def _learn_what_is_new() -> None:
+    stream = EventStream.objects.first()
+    if stream is None or stream.learned == stream.sequence:
+        return
+    new = DecisionEvent.objects.filter(sequence__gt=stream.learned, sequence__lte=stream.sequence)
+    learn(set(new.values_list("user_id", flat=True)))
+    # Another pass may have gone further meanwhile.
+    EventStream.objects.filter(learned__lt=stream.sequence).update(learned=stream.sequence)
+
+
+def learn(people: Iterable[UUID]) -> None:
+    """Learn from what is new of these people, each in a transaction of their own; again: nothing."""
+    modes = modes_now()
+    for user_id in sorted(people):
+        with transaction.atomic():
+            _learn(user_id, modes)
+
+
+def fade() -> None:
+    """Bring every person's rules to what is familiar by now, and end those whose time is over."""
+    learn(LearnerState.objects.values_list("user_id", flat=True))
+    expire()
+
+
+def expire() -> None:
+    """End the rules whose time is over."""
+    now = database_now()
+    due = Delegation.objects.filter(
+        expires_at__lte=now, status__in=[S.SUGGESTED, S.ACTIVE, S.PAUSED]
+    )
+    for pk in sorted(due.values_list("pk", flat=True)):
+        with transaction.atomic():
+            rule = locks.lock_rule(pk)
+            if rule.status in (S.SUGGESTED, S.ACTIVE, S.PAUSED):
+                rules.end(rule, S.EXPIRED, SYSTEM, now)
+
+
+@dataclass(slots=True)
+class Studied:
+    """A person's learner with what it took, and what of it is kept."""
+
+    learner: Learner
+    shadow: dict[str, dict[str, int]]
+
+    def take(self, event: DecisionEvent) -> None:
+        """Learn from one event."""
+        request = backtests.request_of(event)
+        if request is None:
+            return
+        at = event.at.timestamp()
+        if event.kind == EventKind.RAN:
+            self.learner.ran(request, at)
+        elif event.kind == EventKind.INCIDENT:
+            self.learner.incident(request, at)
+        else:
+            self._shade(event, request)
+            self.learner.observe(request, backtests.answer_of(event), at)
+
+    def _shade(self, event: DecisionEvent, request: Request) -> None:
+        """Count what would have run without asking if only that were proven."""
+        ruling = self.learner.decide(request)
+        if event.kind == EventKind.WITHDRAW or not ruling.would:
+            return
+        if ruling.reason.kind != "not_proven":
+            return
+        tally = self.shadow.setdefault(request.unit, {"would": 0, "refused": 0})
+        tally["would"] += 1
+        tally["refused"] += event.kind != EventKind.APPROVE
+
+
+def study(events: Iterable[DecisionEvent], settings: Settings) -> Studied:
+    """Return what these events, in order, teach."""
+    studied = Studied(Learner(settings), {})
+    for event in events:
+        studied.take(event)
+    return studied
+
+
+def events_of(user_id: UUID) -> QuerySet[DecisionEvent]:
+    """Return a person's events in the order in which they are learned from."""
+    return DecisionEvent.objects.filter(user=user_id).order_by("at", "source", "kind")
+
+
+def _learn(user_id: UUID, modes: Modes) -> None:
+    kept = locks.lock_learner(user_id)
+    new = list(events_of(user_id).filter(sequence__gt=kept.sequence))
+    studied = _studied(kept, new, settings_of(modes))
+    if new:
+        last = max(new, key=_order)
+        if kept.through_at is None or _order(last) > (kept.through_at, kept.through):
+            kept.through_at, kept.through = last.at, last.source
+        kept.sequence = max(one.sequence for one in new)
+        kept.state, kept.shadow = state.dump(studied.learner), studied.shadow
+        kept.save()
+    held = locks.lock_rules(user_id)
+    for event in new:
+        _count_in_day(held, event)
+        _heed_refusal(held, event)
+    _Sync(user_id, modes, studied.learner, held, database_now()).all()
+
+
+def _order(event: DecisionEvent) -> tuple[datetime, Any]:
+    return event.at, event.source
+
+
+def _studied(kept: LearnerState, new: Sequence[DecisionEvent], settings: Settings) -> Studied:
+    """Go on from what is kept; from the first event where one came late, or settings changed."""
+    in_order = (
+        kept.through_at is None or not new or _order(new[0]) > (kept.through_at, kept.through)
+    )
+    if kept.state is not None and in_order:
+        try:
+            studied = Studied(state.load(kept.state, settings), dict(kept.shadow))
+        except state.OtherVersion:
+            return study(events_of(kept.user_id), settings)
+        for event in new:
+            studied.take(event)
+        return studied
+    return study(events_of(kept.user_id), settings)
+
+
+def _count_in_day(held: Sequence[Delegation], event: DecisionEvent) -> None:
+    """Count what the person approved in the day of the rules that cover it: the bounds are of both."""
+    if event.kind != EventKind.APPROVE:
+        return
+    call = backtests.call_of(event)
+    for rule in _of_unit(held, event) if call is not None else ():
+        if call is not None and calls.refusal(rule.predicate, call) is None:
+            day = locks.lock_day(rule.pk, event.at.astimezone(UTC).date())
+            days.count(day, call)
+            day.save(update_fields=["calls", "sums"])
+
+
+def _heed_refusal(held: Sequence[Delegation], event: DecisionEvent) -> None:
+    """Have an accepted rule sleep that would have allowed what its person refused, or was undone."""
+    if event.kind not in REFUSALS:
+        return
+    call = backtests.call_of(event)
+    reason = PauseReason.INCIDENT if event.kind == EventKind.INCIDENT else PauseReason.REFUSED
+    for rule in _of_unit(held, event):
+        awake = rule.status == S.ACTIVE and rule.origin != Origin.LEARNED
+        if awake and call is not None and calls.refusal(rule.predicate, call) is None:
+            rules.pause(rule, reason, SYSTEM, database_now())
+
+
+def _of_unit(held: Sequence[Delegation], event: DecisionEvent) -> list[Delegation]:
+    unit = f"{event.tool}@{event.data['tool_number']}"
+    return [one for one in held if one.unit == unit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sync:
+    """A person's rules as rows, brought to what the learner says."""
+
+    user: UUID
+    modes: Modes
+    learner: Learner
+    held: Sequence[Delegation]
+    now: datetime
+
+    def all(self) -> None:
+        for rule in self.learner.rules(self.now.timestamp()):
+            self._one(rule)
+
+    def _one(self, rule: Rule) -> None:
+        row = self._row(rule)
+        if row is not None:
+            self._follow(row, rule)
+        elif self._may_begin(rule):
+            rules.begin_new(self._made(rule), SYSTEM, self.now)
+        elif self._may_suggest(rule):
+            made = self._made(rule)
+            made.backtest = self._backtest(rule.predicate, rule)
+            rules.suggest(made, SYSTEM, self.now)
+        if rule.state == "proven":
+            self._offer_templates(rule)
+
+    def _row(self, rule: Rule) -> Delegation | None:
+        learned = (one for one in self.held if one.origin == Origin.LEARNED)
+        return next((one for one in learned if one.unit == _unit(rule)), None)
+
+    def _follow(self, row: Delegation, rule: Rule) -> None:
+        """Bring a learned rule's row to what is learned; what a person paused stays as it is."""
+        if row.status == S.PAUSED and row.pause_reason in (PauseReason.PERSON, PauseReason.ADMIN):
+            return
+        row.evidence, row.check_share = self._evidence(rule), self._share(rule)
+        if row.status == S.SUGGESTED:
+            self._follow_suggestion(row, rule)
+            return
+        row.expires_at = self.now + rules.LASTS
+        rules.change(row, rule.predicate, SYSTEM, self.now)
+        proven = rule.state == "proven"
+        if row.status == S.ACTIVE and not proven:
+            rules.pause(row, _why_not(rule), SYSTEM, self.now)
+        elif row.status == S.PAUSED and proven and self._mode(rule) is Mode.AUTOMATIC:
+            rules.begin(row, SYSTEM, self.now)
+
+    def _follow_suggestion(self, row: Delegation, rule: Rule) -> None:
+        if rule.is_empty or rule.state == "quarantined" or self._mode(rule) is Mode.OFF:
+            rules.end(row, S.EXPIRED, SYSTEM, self.now)
+        elif self._mode(rule) is Mode.AUTOMATIC and rule.state == "proven":
+            row.predicate, row.sha256 = dict(rule.predicate), rule.sha256
+            rules.begin(row, SYSTEM, self.now)
+        else:
+            if rule.sha256 != row.sha256:
+                row.backtest = self._backtest(rule.predicate, rule)
+            rules.change(row, rule.predicate, SYSTEM, self.now)
+
+    def _mode(self, rule: Rule) -> Mode:
+        return self.modes.of(rule.tool.risk)
+
+    def _may_begin(self, rule: Rule) -> bool:
+        proven = rule.state == "proven" and not rule.is_empty
+        return proven and self._mode(rule) is Mode.AUTOMATIC and self._is_wanted(rule)
+
+    def _may_suggest(self, rule: Rule) -> bool:
+        unit = next(one for one in self.learner.units.values() if one.tool == rule.tool)
+        known = unit.clean >= FAMILIAR and not unit.left and not rule.is_empty
+        return known and self._mode(rule) is Mode.SUGGEST and self._is_wanted(rule)
+
+    def _is_wanted(self, rule: Rule) -> bool:
+        """Whether the person has no rule of their own there, and has stopped or dismissed none."""
+        if any(one.unit == _unit(rule) for one in self.held):
+            return False
+        ended = Delegation.objects.filter(
+            user=self.user, tool=rule.tool.id, tool_number=rule.tool.version, status=S.REVOKED
+        )
+        since = self.now - STOPPED_FOR
+        return not (
+            ended.filter(dismissed_at__isnull=False).exists()
+            or ended.filter(revoked_at__gt=since).exists()
+        )
+
+    def _made(self, rule: Rule) -> Delegation:
+        return Delegation(
+            user_id=self.user,
+            tool=UUID(rule.tool.id),
+            tool_number=rule.tool.version,
+            origin=Origin.LEARNED,
+            risk=rule.tool.risk,
+            predicate=dict(rule.predicate),
+            evidence=self._evidence(rule),
+            check_share=self._share(rule),
+            sha256=rule.sha256,
+        )
+
+    def _evidence(self, rule: Rule) -> dict[str, Any]:
+        said = rule.document()
+        names = ("evidence", "state", "answers", "needed", "alpha")
+        return {**{name: said[name] for name in names}, "as_of": self.now.timestamp()}
+
+    def _share(self, rule: Rule) -> float:
+        """Return which share is asked all the same: at least half for a while after a refusal."""
+        settings = self.learner.settings
+        usual = rule.check if rule.check is not None else settings.stages[rule.tool.risk][0].check
+        struck = self.now.timestamp() - self.learner.strike_at < settings.strike_days * DAY
+        return max(usual, 0.5) if struck else usual
+
+    def _backtest(self, predicate: Any, rule: Rule) -> dict[str, Any]:
+        return backtest_of(self.user, rule.tool.id, rule.tool.version, predicate)
+
+    def _offer_templates(self, rule: Rule) -> None:
+        """Suggest what admins offer for a tool, once the person's own answers are proven."""
+        templates = DelegationTemplate.objects.filter(
+            tool=rule.tool.id, tool_number=rule.tool.version, withdrawn_at=None
+        )
+        if self._mode(rule) is Mode.OFF:
+            return
+        for template in templates:
+            if not Delegation.objects.filter(user=self.user, template=template.pk).exists():
+                made = self._made(rule)
+                made.origin, made.template = Origin.TEMPLATE, template.pk
+                made.predicate, made.limits = template.predicate, template.limits
+                made.sha256 = template.sha256
+                made.backtest = self._backtest(template.predicate, rule)
+                rules.suggest(made, SYSTEM, self.now)
+
+
+def _unit(rule: Rule) -> str:
+    return f"{rule.tool.id}@{rule.tool.version}"
+
+
+def _why_not(rule: Rule) -> PauseReason:
+    if rule.state != "quarantined":
+        return PauseReason.UNPROVEN
+    return PauseReason.INCIDENT if rule.evidence.incidents else PauseReason.REFUSED
+
+
+def backtest_of(user_id: UUID, tool: str | UUID, number: int, predicate: Any) -> dict[str, Any]:
+    """Return what a rule would have done over the person's latest decisions on the tool."""
+    found = events_of(user_id).filter(tool=tool, data__tool_number=number).reverse()
+    latest = list(found[:LONGEST_BACKTEST])
+    return backtests.backtest(predicate, reversed(latest))

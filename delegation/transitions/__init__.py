@@ -1,0 +1,1 @@
+"""What changes a rule, and what a rule decides: on rows that are locked."""

@@ -1,0 +1,1 @@
+"""A person's pages of what runs without asking them."""

@@ -1,0 +1,36 @@
+"""A rule as its templates have it: its card, with the figures that are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delegation.models import Delegation
+from delegation.selectors import Card
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A card with its shares in hundredths."""
+
+    card: Card
+
+    @property
+    def rule(self) -> Delegation:
+        return self.card.delegation
+
+    @property
+    def share(self) -> int | None:
+        """How much of the day's calls is used; None: they have no bound."""
+        day = self.card.used_today
+        if day.calls_limit is None:
+            return None
+        return min(100, 100 * day.calls // max(day.calls_limit, 1))
+
+    @property
+    def fine(self) -> int:
+        return self.card.checks - self.card.checks_refused
+
+    @property
+    def checked(self) -> str:
+        """How much of what it allows is asked all the same."""
+        return f"about {round(100 * self.rule.check_share)} %"

@@ -1,0 +1,197 @@
+"""Rules over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from delegation.models import Delegation, DelegationUse
+from interrupts.models import Step
+from tenants.api import openapi
+from tenants.clock import database_now
+from tenants.ids import uuid7
+from tests.approvals.house import House, empty_house, house
+from tests.pages.conftest import nothing_changes
+from tests.pages.test_delegation import PREDICATE, rule
+
+__all__ = ["empty_house", "house"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ACTS = ("accept", "tighten", "pause", "revoke", "dismiss")
+NARROWER = {"version": 1, "change": {"per_day": {"calls": 3, "sum": {"amount": "100"}}}}
+
+
+def body(act: str) -> Any:
+    return {"accept": {"version": 1}, "tighten": NARROWER}.get(act, {})
+
+
+def test_a_persons_rules_are_listed_and_narrowed_by_status(house: House) -> None:
+    made, slept = rule(house), rule(house, origin="person", status="paused", pause_reason="person")
+    rule(house, "carol")
+    status, found, _ = house.request("alice", "GET", "/delegations")
+    assert (status, [one["id"] for one in found["results"]]) == (200, [str(made.pk), str(slept.pk)])
+    one = found["results"][0]
+    assert (one["person"], one["tool"], one["status"]) == ("alice", "payments.refund", "suggested")
+    assert {"field": "amount", "at_most": "75"}.items() <= one["conditions"][2].items()
+    assert one["predicate"] == PREDICATE
+    assert one["used_today"]["calls_limit"] == 5
+    assert house.request("alice", "GET", f"/delegations/{made.pk}")[1] == one
+    paused = house.request("alice", "GET", "/delegations?status=paused")[1]["results"]
+    assert [(row["id"], row["pause_reason"]) for row in paused] == [(str(slept.pk), "person")]
+    assert house.request("alice", "GET", "/delegations?status=dead")[0] == 422
+    assert house.request("bob", "GET", "/delegations")[1]["results"] == []
+
+
+def test_rules_are_for_people_and_one_is_its_persons_own_and_an_admins(house: House) -> None:
+    made = rule(house, status="active")
+    paths = [f"/delegations/{made.pk}", f"/delegations/{made.pk}/uses"]
+    acts = [(f"/delegations/{made.pk}/{act}", body(act)) for act in ACTS]
+    with nothing_changes():
+        for path in ["/delegations", *paths]:
+            told = house.request("bot", "GET", path)
+            assert (told[0], told[1]["code"]) == (403, "people-only")
+        by_hand = {"tool": "payments.refund", "predicate": PREDICATE}
+        for path, sent in [*acts, ("/delegations", by_hand), ("/delegations/ask-everything", {})]:
+            told = house.request("bot", "POST", path, sent)
+            assert (told[0], told[1]["code"]) == (403, "people-only"), path
+        for who in ("bob", "olga", "vera"):
+            for path in paths:
+                assert house.request(who, "GET", path)[1]["code"] == "forbidden", (who, path)
+            for path, sent in acts:
+                assert house.request(who, "POST", path, sent)[1]["code"] == "forbidden", (who, path)
+        for act in ("accept", "tighten", "dismiss"):
+            told = house.request("ada", "POST", f"/delegations/{made.pk}/{act}", body(act))
+            assert (told[0], told[1]["code"]) == (403, "forbidden"), act
+        for act in ACTS:
+            assert house.request("alice", "POST", f"/delegations/{uuid7()}/{act}", {})[0] == 404
+    assert house.request("ada", "GET", paths[0])[0] == 200
+    told = house.request("ada", "POST", f"/delegations/{made.pk}/pause", {"note": "a while"})
+    assert (told[0], told[1]["pause_reason"], told[1]["note"]) == (200, "admin", "a while")
+
+
+def test_a_rule_is_narrowed_accepted_and_revoked(house: House) -> None:
+    path = f"/delegations/{rule(house).pk}"
+    with nothing_changes():
+        wider = {"version": 1, "change": {"per_day": {"calls": 6, "sum": {"amount": "120"}}}}
+        told = house.request("alice", "POST", f"{path}/tighten", wider)
+        assert (told[0], told[1]["code"]) == (422, "not-narrower")
+        for wrong in ({}, {"version": 1}, {"version": 0, "change": {}}, {"change": {"x": 1}}):
+            told = house.request("alice", "POST", f"{path}/tighten", wrong)
+            assert (told[0], told[1]["code"]) == (422, "invalid-body"), wrong
+    status, narrowed, _ = house.request("alice", "POST", f"{path}/tighten", NARROWER)
+    assert (status, narrowed["version"], narrowed["status"]) == (200, 2, "suggested")
+    with nothing_changes():
+        stale = house.request("alice", "POST", f"{path}/accept", {"version": 1})
+    assert (stale[0], stale[1]["code"]) == (409, "rule-changed")
+    key = {"Idempotency-Key": "on"}
+    first = house.request("alice", "POST", f"{path}/accept", {"version": 2}, **key)
+    assert (first[0], first[1]["status"]) == (200, "active")
+    again = house.request("alice", "POST", f"{path}/accept", {"version": 2}, **key)
+    assert (again[1], again[2]["Idempotent-Replayed"]) == (first[1], "true")
+    assert house.request("alice", "POST", f"{path}/revoke", {})[1]["status"] == "revoked"
+    with nothing_changes():
+        late = house.request("alice", "POST", f"{path}/accept", {"version": 2})
+    assert (late[0], late[1]["code"]) == (409, "already-revoked")
+
+
+def test_a_rule_by_hand_is_a_suggestion_of_what_may_be_delegated(house: House) -> None:
+    house.tool("shop.note", roles={"amount": "number", "payment": "id"})
+    house.tool("shop.drop", risk="high", roles={"amount": "number"})
+    house.tool("shop.say", roles={"amount": "text"})
+    predicate = {
+        "all": [
+            {"f": "@agent", "in": ["bot"]},
+            {"f": "amount", "le": "20"},
+            {"f": "payment", "any": True},
+        ],
+        "per_day": {"calls": 2},
+    }
+    with nothing_changes():
+        for tool, code in (
+            ("shop.drop", "not-delegable"),
+            ("shop.say", "not-delegable"),
+            ("no.such", "invalid-body"),
+        ):
+            sent = {"tool": tool, "predicate": predicate}
+            told = house.request("alice", "POST", "/delegations", sent)
+            assert (told[0], told[1]["code"]) == (422, code), tool
+        wrong = {"tool": "shop.note", "predicate": {"all": []}}
+        assert house.request("alice", "POST", "/delegations", wrong)[0] == 422
+    sent = {"tool": "shop.note", "predicate": predicate}
+    status, made, _ = house.request("alice", "POST", "/delegations", sent)
+    assert (status, made["status"], made["origin"]) == (201, "suggested", "person")
+    assert Delegation.objects.get().predicate["all"] == predicate["all"]
+
+
+def test_answers_are_what_is_published(house: House) -> None:
+    made = rule(house, status="active")
+    step = Step.objects.get(pk=house.ask().step_id)
+    DelegationUse.objects.create(delegation=made, version=1, step=step.pk, at=database_now())
+    published = openapi.document()["components"]
+    for path, name in (("", "Delegation"), ("/uses", "DelegationUse")):
+        shape = {"$ref": f"#/components/schemas/{name}", "components": published}
+        found = house.request("alice", "GET", f"/delegations/{made.pk}{path}")[1]
+        for one in found.get("results", [found]):
+            assert list(Draft202012Validator(shape).iter_errors(one)) == []
+            assert set(one) == set(published["schemas"][name]["properties"])
+
+
+def test_what_ran_under_a_rule_is_a_page(house: House) -> None:
+    made = rule(house, status="active")
+    step = Step.objects.get(pk=house.ask().step_id)
+    for _ in range(51):
+        DelegationUse.objects.create(
+            delegation=made, version=1, decision=None, step=step.pk, at=database_now()
+        )
+    status, found, _ = house.request("alice", "GET", f"/delegations/{made.pk}/uses")
+    assert (status, len(found["results"])) == (200, 50)
+    assert found["results"][0]["step"] == str(step.pk)
+    onward = found["next"].partition("/api/v1")[2]
+    assert len(house.request("alice", "GET", onward)[1]["results"]) == 1
+
+
+def test_everything_is_asked_again_and_not(house: House) -> None:
+    path = "/delegations/ask-everything"
+    assert house.request("alice", "POST", path, {})[1] == {"asks_everything": True}
+    assert house.request("alice", "POST", path, {"wanted": False})[1] == {"asks_everything": False}
+
+
+def test_admins_offer_rules_to_everybody_and_withdraw_them(house: House) -> None:
+    house.tool("shop.note", roles={"amount": "number", "payment": "id"})
+    predicate = {
+        "all": [
+            {"f": "@agent", "in": ["bot"]},
+            {"f": "amount", "le": "20"},
+            {"f": "payment", "any": True},
+        ]
+    }
+    sent = {"tool": "shop.note", "predicate": predicate}
+    with nothing_changes():
+        for who, code in (("bot", "people-only"), ("alice", "forbidden"), ("olga", "forbidden")):
+            told = house.request(who, "POST", "/delegation-templates", sent)
+            assert (told[0], told[1]["code"]) == (403, code)
+        wrong = {**sent, "tool": "no.such"}
+        assert house.request("ada", "POST", "/delegation-templates", wrong)[0] == 422
+    status, made, _ = house.request("ada", "POST", "/delegation-templates", sent)
+    assert (status, made["tool"], made["published_by"]) == (201, "shop.note", "ada")
+    assert "amount is at most 20" in made["sentence"]
+    path = f"/delegation-templates/{made['id']}/withdraw"
+    with nothing_changes():
+        assert house.request("alice", "POST", path, {})[1]["code"] == "forbidden"
+    gone = house.request("ada", "POST", path, {})[1]
+    assert gone["withdrawn_at"] is not None
+    assert house.request("ada", "POST", path, {})[1] == gone
+    assert house.request("alice", "GET", "/delegation-templates")[1]["results"] == [gone]
+
+
+def test_a_gate_offers_its_person_a_rule_and_tells_an_agent_nothing(house: House) -> None:
+    gate, made = house.ask(), rule(house)
+    mine = house.request("alice", "GET", f"/gates/{gate.pk}")[1]
+    assert (mine["delegation_offer"] or {}).get("id") in (None, str(made.pk))
+    assert house.request("carol", "GET", f"/gates/{gate.pk}")[1]["delegation_offer"] is None
+    of_agent = house.request("bot", "GET", f"/gates/{gate.pk}")[1]
+    assert {"delegation_offer", "why_asked"}.isdisjoint(of_agent)
+    assert "delegation" not in json.dumps(house.request("bot", "GET", "/gates")[1])

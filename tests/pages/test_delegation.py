@@ -1,0 +1,172 @@
+"""What runs without asking a person, on their pages."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from delegation.models import Delegation, DelegationUse
+from interrupts.models import Step, Tool
+from tenants.clock import database_now
+from tenants.ids import uuid7
+from tests.approvals.house import House
+from tests.pages.conftest import Open, nothing_changes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PREDICATE = {
+    "all": [
+        {"f": "@agent", "in": ["bot"]},
+        {"f": "tier", "in": ["basic", "gold\u202e<b>"]},
+        {"f": "amount", "le": "75"},
+    ],
+    "except_pairs": [],
+    "ceilings": [],
+    "per_day": {"calls": 5, "sum": {"amount": "120"}},
+}
+
+
+def rule(house: House, who: str = "alice", status: str = "suggested", **more: Any) -> Delegation:
+    given = {
+        "user_id": house.people[who].id,
+        "tool": Tool.objects.get(name="payments.refund").pk,
+        "tool_number": 1,
+        "status": status,
+        "origin": "learned",
+        "risk": "low",
+        "predicate": PREDICATE,
+        "sha256": "sha256:" + "0" * 64,
+        "backtest": {"allowed": 5, "refused": 0, "asked": 2, "still_asks": None},
+        "changed_at": database_now(),
+        **more,
+    }
+    return Delegation.objects.create(**given)
+
+
+def test_each_rule_is_told_in_plain_words_in_its_section(house: House, browser_of: Open) -> None:
+    made = rule(house)
+    rule(house, "carol", "active")
+    browser = browser_of("alice")
+    assert "Runs without asking" in browser.get("/inbox").text
+    page = browser.get("/delegation/")
+    assert "0 active rules, 0 paused, 1 suggested" in page.text
+    for words in ("payments.refund", "agent is bot", "amount is at most 75", "at most 5 a day"):
+        assert words in page.text, words
+    assert "gold<b>" not in page.html
+    assert "would have matched nothing you refused" in page.text
+    assert page.has_form(f"/delegation/{made.pk}/dismiss")
+    assert not page.has_form(f"/delegation/{made.pk}/accept"), "only its review turns it on"
+
+
+@pytest.mark.parametrize("who", ["bob", "olga", "vera"])
+def test_a_rule_of_another_is_nobodys_but_an_admins(
+    house: House, browser_of: Open, who: str
+) -> None:
+    made = rule(house, "alice", "active")
+    browser = browser_of(who)
+    for path in (f"/delegation/{made.pk}", f"/delegation/{made.pk}/uses"):
+        page = browser.get(path)
+        assert (page.status, "payments.refund" in page.text) == (403, False)
+    assert "payments.refund" not in browser.get("/delegation/").text
+    seen = browser_of("ada").get(f"/delegation/{made.pk}")
+    assert seen.has_form("/revoke")
+    assert seen.has_form("/pause")
+    assert not seen.has_form("/tighten")
+
+
+def test_a_rule_is_narrowed_turned_on_and_revoked_by_plain_forms(
+    house: House, browser_of: Open
+) -> None:
+    made = rule(house)
+    browser = browser_of("alice")
+    page = browser.get(f"/delegation/{made.pk}")
+    with nothing_changes():
+        wider = browser.send(page, "/tighten", f2="76")
+        assert (wider.status, "Nothing was changed." in wider.text) == (422, True)
+        same = browser.send(page, "/tighten")
+        assert (same.status, "Nothing of it is narrower." in same.text) == (422, True)
+        none = browser.send(page, "/tighten", **{"f1-0": None, "f1-1": None})
+        assert (none.status, "Leave one at least" in none.text) == (422, True)
+        for wrong in ("x", "-1", "5.5"):
+            assert browser.send(page, "/tighten", calls=wrong).status == 422
+    done = browser.send(page, "/tighten", f2="50", calls="3", **{"f1-1": None})
+    assert done.location == "/delegation/?done=tighten"
+    made.refresh_from_db()
+    assert made.predicate["all"][1:] == [
+        {"f": "tier", "in": ["basic"]},
+        {"f": "amount", "le": "50"},
+    ]
+    assert made.predicate["per_day"] == {"calls": 3, "sum": {"amount": "120"}}
+
+    with nothing_changes():
+        stale = browser.send(page, "/accept")
+    assert (stale.status, made.status) == (409, "suggested"), "another version was read"
+    page = browser.get(f"/delegation/{made.pk}")
+    assert browser.send(page, "/accept").location == "/delegation/?done=accept"
+    made.refresh_from_db()
+    assert made.status == "active"
+    page = browser.get("/delegation/")
+    assert browser.send(page, "/revoke").location == "/delegation/?done=revoke"
+    made.refresh_from_db()
+    assert made.status == "revoked"
+    assert "Revoked" in browser.get(f"/delegation/{made.pk}").text
+
+
+def test_a_suggestion_is_dismissed_and_everything_asked_again(
+    house: House, browser_of: Open
+) -> None:
+    made = rule(house)
+    browser = browser_of("alice")
+    browser.send(browser.get("/delegation/"), "/dismiss")
+    made.refresh_from_db()
+    assert made.dismissed_at is not None
+    asked = browser.send(browser.get("/delegation/"), "/ask-everything")
+    page = browser.follow(asked)
+    assert "You are asked about everything" in page.text
+    page = browser.follow(browser.send(page, "/ask-everything"))
+    assert "You are asked about everything" not in page.text
+
+
+def test_everything_a_rule_allowed_is_listed_in_pages(house: House, browser_of: Open) -> None:
+    made = rule(house, "alice", "active")
+    step = Step.objects.get(pk=house.ask().step_id)
+    for _ in range(51):
+        DelegationUse.objects.create(
+            delegation=made, version=1, decision=None, step=step.pk, at=database_now()
+        )
+    browser = browser_of("alice")
+    page = browser.get(f"/delegation/{made.pk}/uses")
+    assert page.text.count("payments.refund") >= 50
+    older = re.search(r'href="\?(before=[^"]+)"', page.html)
+    assert older is not None
+    rest = browser.get(f"/delegation/{made.pk}/uses?{older[1]}")
+    assert rest.html.count('data-l="It is now"') == 1
+    assert "Back to the latest" in rest.text
+    assert browser.get(f"/delegation/{made.pk}/uses?before=x").status == 200
+
+
+def test_a_rule_is_offered_beside_the_answer_and_never_in_it(
+    house: House, browser_of: Open
+) -> None:
+    gate, made = house.ask(), rule(house)
+    page = browser_of("alice").get(f"/decisions/{gate.pk}")
+    assert "Stop asking me about this?" in page.text
+    assert f'href="/delegation/{made.pk}"' in page.html
+    assert not any("/delegation/" in form.action for form in page.forms)
+    assert "Stop asking me" not in browser_of("carol").get(f"/decisions/{gate.pk}").text
+
+
+def test_what_no_page_takes_is_a_page_that_says_so(house: House, browser_of: Open) -> None:
+    made = rule(house)
+    browser, other = browser_of("alice"), browser_of("bob")
+    token = browser.get("/delegation/").form("/ask-everything").fields
+    with nothing_changes():
+        assert browser.get(f"/delegation/{uuid7()}").status == 404
+        assert browser.get(f"/delegation/{made.pk}/nothing").status == 404
+        assert browser.get(f"/delegation/{made.pk}/accept").location == f"/delegation/{made.pk}"
+        assert browser.post(f"/delegation/{made.pk}/nothing", token).status == 404
+        assert browser.post(f"/delegation/{made.pk}/accept", token).status == 422
+        assert browser.post(f"/delegation/{uuid7()}/revoke", token).status == 404
+        assert other.get(f"/delegation/{made.pk}/accept").status == 303
