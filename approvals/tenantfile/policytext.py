@@ -46,10 +46,9 @@ def _refuse_aliases(text: str) -> None:
     try:
         for event in yaml.parse(text, Loader):
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1
-                raise UnreadableFile(
-                    f"{_NAME}: line {line}: write it out in the place of an alias."
-                )
+                mark = event.start_mark
+                line = 1 if mark is None else mark.line + 1
+                raise UnreadableFile(f"{_NAME}, line {line}: write it out in place of an alias.")
     except yaml.YAMLError:
         return  # is told as it is read
 
