@@ -59,6 +59,16 @@ class TestSteps:
         assert receipt.tell_model == "pay was run once and succeeded."
         assert stage.performed() == [("pay", PAY)]
 
+    def test_a_dry_run_of_its_own_goes_with_a_call_and_is_no_part_of_it(
+        self, stage: Any, run: Any
+    ) -> None:
+        stage.on("pay").approve()
+        change = {"object": "balance", "before": "9", "after": "4"}
+        tried = {"summary": "5 is paid", "changes": [change], "warnings": ["in euros"]}
+        receipt = run.step("pay", "pay", PAY, dry_run=tried, reasoning="it is due")
+        assert run.step("pay", "pay", PAY) == receipt
+        assert stage.performed() == [("pay", PAY)]
+
     def test_an_edit_is_seen_in_the_receipt_also_at_the_second_pass(
         self, stage: Any, run: Any
     ) -> None:
