@@ -6,23 +6,25 @@ a request is answered without a word with the broker. One that is lost with its 
 the sweep, as any lost hint is.
 """
 
+import json
 import logging
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from celery import Celery
-from kombu import Connection, serialization
+from kombu import Connection
 from kombu.exceptions import (  # type: ignore[attr-defined]  # its stubs are older
     BatchPublishError,
     OperationalError,
 )
 from kombu.transport.redis import Channel as RedisChannel
-from kombu.utils import json
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +33,7 @@ AT_ONCE = 100
 MOST_WAITING = 1000
 # The queue that was declared over a connection: to say it with each message takes longer than to send.
 _declared: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
-# By channel: kombu's client of it, over the channel's own connections.
-_clients: WeakKeyDictionary[RedisChannel, Any] = WeakKeyDictionary()
+_ways: WeakKeyDictionary[Celery, "_Way"] = WeakKeyDictionary()
 PERSISTENT = 2  # AMQP's delivery mode
 
 
@@ -45,44 +46,75 @@ class Hint(NamedTuple):
 
 def send(app: Celery, hints: Sequence[Hint]) -> None:
     """Send messages to the default queue in one batch; OperationalError where the broker is away."""
+    if (way := _ways.get(app)) is not None:
+        _push(app, way, hints)
+        return
     producer: Any  # batches are not in its stubs
     with app.producer_pool.acquire(block=True) as producer:
         away = producer.connection.connection_errors + producer.connection.channel_errors
         try:
             _declare(app, producer)
-            if isinstance(producer.channel, RedisChannel):
-                _push(app, producer.channel, hints)
-                return
             with producer.batch() if len(hints) > 1 else nullcontext():
                 for hint in hints:
                     _publish(app, producer, hint)
         except (*away, BatchPublishError) as fault:
             raise OperationalError(str(fault)) from fault
+        if isinstance(producer.channel, RedisChannel):
+            with producer.channel.conn_or_acquire() as client:
+                _ways[app] = _Way(client, app.amqp.default_queue.name, away)
 
 
-def _push(app: Celery, channel: Any, hints: Sequence[Hint]) -> None:
-    """Push what kombu would, in one command, over a client that is kept: it makes one a message."""
-    queue = app.amqp.default_queue.name
-    client = _clients.get(channel)
-    if client is None:
-        with channel.conn_or_acquire() as client:
-            _clients[channel] = client
-    client.lpush(queue, *(_packed(app, channel, queue, hint) for hint in hints))
+class _Way(NamedTuple):
+    """How hints go to Redis once one has gone there: kombu makes a client for each message."""
+
+    client: Any
+    queue: str
+    away: tuple[type[Exception], ...]
 
 
-def _packed(app: Celery, channel: Any, queue: str, hint: Hint) -> str:
-    made = _message(app, hint)
-    content_type, encoding, body = serialization.dumps(made.body, serializer="json")
-    message = channel.prepare_message(
-        body,
-        content_type=content_type,
-        content_encoding=encoding,
-        headers=made.headers,
-        properties={**made.properties, "delivery_mode": PERSISTENT},
+def _push(app: Celery, way: _Way, hints: Sequence[Hint]) -> None:
+    """Push what kombu would, in one command; after a failure kombu tries again."""
+    try:
+        way.client.lpush(way.queue, *(_packed(_pattern(app, hint.task), hint) for hint in hints))
+    except way.away as fault:
+        _ways.pop(app, None)
+        raise OperationalError(str(fault)) from fault
+
+
+@lru_cache(maxsize=100)
+def _pattern(app: Celery, task: str) -> dict[str, Any]:
+    """Return a task's message as it is before its ids and arguments are known."""
+    made = app.amqp.as_task_v2(
+        "", task, kwargs={}, argsrepr="()", kwargsrepr="{}", ignore_result=True
     )
-    channel._inplace_augment_message(message, "", queue)  # noqa: SLF001 - kombu has no other name
-    packed: str = json.dumps(message)
-    return packed
+    return {
+        "content-encoding": "utf-8",
+        "content-type": "application/json",
+        "headers": made.headers,
+        "properties": {
+            **made.properties,
+            "delivery_mode": PERSISTENT,
+            "delivery_info": {"exchange": "", "routing_key": app.amqp.default_queue.name},
+            "priority": 0,
+            "body_encoding": "base64",
+        },
+        "embedded": made.body[2],
+    }
+
+
+def _packed(pattern: dict[str, Any], hint: Hint) -> str:
+    name = str(uuid4())
+    body = json.dumps(([], hint.names, pattern["embedded"])).encode()
+    properties = {"correlation_id": name, "delivery_tag": str(uuid4())}
+    return json.dumps(
+        {
+            "body": b64encode(body).decode(),
+            "content-encoding": pattern["content-encoding"],
+            "content-type": pattern["content-type"],
+            "headers": {**pattern["headers"], "id": name, "root_id": name},
+            "properties": {**pattern["properties"], **properties},
+        }
+    )
 
 
 def _declare(app: Celery, producer: Any) -> None:
@@ -93,8 +125,8 @@ def _declare(app: Celery, producer: Any) -> None:
         _declared[connection] = queue.name
 
 
-def _message(app: Celery, hint: Hint) -> Any:
-    return app.amqp.as_task_v2(
+def _publish(app: Celery, producer: Any, hint: Hint) -> None:
+    message = app.amqp.as_task_v2(
         str(uuid4()),
         hint.task,
         kwargs=dict(hint.names),
@@ -102,10 +134,6 @@ def _message(app: Celery, hint: Hint) -> Any:
         kwargsrepr="{}",
         ignore_result=True,
     )
-
-
-def _publish(app: Celery, producer: Any, hint: Hint) -> None:
-    message = _message(app, hint)
     producer.publish(
         message.body,
         headers=message.headers,

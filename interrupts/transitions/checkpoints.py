@@ -116,9 +116,10 @@ def check(checkpoint: Checkpoint, run: Run | None = None) -> None:
     ``run``: what it says must be what that run can have come to. Raises CheckpointVersion, Damaged.
     """
     versions.check_known(checkpoint)
-    if digest_of(checkpoint) != checkpoint.digest:
+    taken = versions.document_of(checkpoint)
+    if jsontext.digest(taken) != checkpoint.digest:
         raise Damaged("The checkpoint is not what was taken.")
-    document = versions.current(checkpoint)
+    document = versions.current(checkpoint, taken)
     if run is not None:
         versions.check_run(document, run)
 

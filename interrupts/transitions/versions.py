@@ -78,13 +78,13 @@ def digest_of(checkpoint: Checkpoint) -> str:
     return jsontext.digest(document_of(checkpoint))
 
 
-def current(checkpoint: Checkpoint) -> Document:
-    """Return the checkpoint's document, brought to the current version.
+def current(checkpoint: Checkpoint, taken: Document | None = None) -> Document:
+    """Return the checkpoint's document (``taken``, where that is known), in the current version.
 
     Raises CheckpointVersion, and Damaged where it does not say what it must.
     """
     check_known(checkpoint)
-    document = document_of(checkpoint)
+    document = document_of(checkpoint) if taken is None else taken
     for version in range(checkpoint.schema_version, CURRENT):
         document = {**_MIGRATIONS[version](document), "schema_version": version + 1}
     _check_shape(document)

@@ -3,6 +3,7 @@
 import json
 import re
 from contextvars import Context
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -175,6 +176,28 @@ def test_what_is_not_plain_is_left_to_the_long_way_unwritten(house, close):
     for found in (seen, hot.look(gate.pk)):
         assert hot.approve(house.people["alice"], found, gate.digest, None) is None
     assert house.trace(gate) == before
+
+
+def test_what_is_approved_is_what_was_seen_a_moment_ago(house):
+    gate, alice = house.ask(), house.people["alice"]
+    seen = hot.look(gate.pk)
+    Gate.objects.filter(pk=gate.pk).update(headline="another")
+    now = hot.look(gate.pk)
+    before = house.trace(gate)
+    for found in (
+        seen,
+        now._replace(state_version=now.state_version - 1),
+        now._replace(at=now.at - timedelta(seconds=3)),
+        now._replace(at=now.at + timedelta(hours=1)),
+    ):
+        assert hot.approve(alice, found, gate.digest, None) is None
+        assert house.trace(gate) == before
+
+    approved = hot.approve(alice, now, gate.digest, None)
+
+    row = Gate.objects.get(pk=gate.pk)
+    assert approved.shown.gate.headline == row.headline == "another"
+    assert approved.decision.at == row.settled_at == now.at
 
 
 # Under an idempotency key

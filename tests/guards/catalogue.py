@@ -463,6 +463,12 @@ GUARDS: tuple[Guard, ...] = (
         (f"{GATES}::test_what_was_not_shown_is_not_approved[hot]",),
     ),
     Guard(
+        "an approval is of the row that was seen",
+        "2: an approval is of what was shown, and its answer of what was approved",
+        rewrite("approvals_approve", ("AND o.xmin = p_written", "")),
+        ("tests/approvals/test_hot.py::test_what_is_approved_is_what_was_seen_a_moment_ago",),
+    ),
+    Guard(
         "digest check at a decision, the long way",
         "2: an approval is of what was shown",
         patch("approvals.cases.check_state", nothing),
