@@ -120,7 +120,12 @@ def open_gate(
 
 
 def made_gate(
-    work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt | None
+    work: Work,
+    step: Step,
+    judgement: Judgement,
+    gate_id: UUID,
+    interrupt: Interrupt | None,
+    body: bytes | None = None,
 ) -> Gate:
     """Return the gate that ``judgement`` asks for, with all that is shown of it, not yet kept."""
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
@@ -144,7 +149,8 @@ def made_gate(
         opened_at=work.now,
     )
     require(gate, judgement)
-    show(gate, asked_about(gate, json.loads(content.get(step.arguments))))
+    body = content.get(step.arguments) if body is None else body
+    show(gate, asked_about(gate, json.loads(body)))
     return gate
 
 
