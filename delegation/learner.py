@@ -315,9 +315,13 @@ def is_attentive(answer: Answer, risk: Risk, settings: Settings) -> bool:
 def replay(events: Iterable[Event], settings: Settings = CAUTIOUS, key: bytes = b"") -> Learner:
     """Return the learner that these events make, in order of their times and ids."""
     learner = Learner(settings, key)
-    for event in sorted(events, key=lambda one: (one.at, one.id)):
+    for event in _in_order(events):
         learner.take(event)
     return learner
+
+
+def _in_order(events: Iterable[Event]) -> list[Event]:
+    return sorted(events, key=lambda one: (one.at, one.id))
 
 
 def _asked(reason: Reason, *, would: bool = False) -> Ruling:
