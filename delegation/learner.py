@@ -10,9 +10,10 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from delegation.canonical import Canonical, Unclear, canonical
+from delegation.familiarity import Strange
 from delegation.predicates import Spent
 from delegation.presets import CAUTIOUS, EAGER, Settings, Stage
 from delegation.proof import Proof
@@ -36,6 +37,7 @@ __all__ = [
     "replay",
 ]
 
+MOST_DOUBLED: Final = 4
 EventKind = Literal["answer", "incident", "ran", "stop", "start", "ask_everything", "ask_no_more"]
 
 
@@ -69,7 +71,7 @@ class Learner:
             for risk, stages in settings.stages.items()
         }
         self.last_at = float("-inf")
-        self.strike_at = float("-inf")
+        self.incidents: list[float] = []
         self.asks_everything = False
         self.stopped: set[str] = set()
 
@@ -103,12 +105,13 @@ class Learner:
         now = max(request.at, self.last_at)
         if unit is None:
             unit = Unit(request.tool, tuple(sorted(request.context)))
-        if refused := self._held(unit) or self._strange(unit, call, now):
+        found = self._strange(unit, call, now).reason(self.settings.fade_days)
+        if refused := self._held(unit) or found:
             return _asked(refused)
         stage = self._stage(unit)
         if stage is None:
             return _asked(self._owed(unit), would=True)
-        if coin(self.key, request.id) < self._share(stage, now):
+        if coin(self.key, request.id) < stage.check:
             return Ruling(automatic=False, would=True, spot_check=True, reason=Reason("spot_check"))
         return Ruling(automatic=True, would=True, spot_check=False, reason=Reason("allowed"))
 
@@ -130,6 +133,8 @@ class Learner:
         self._refused(unit, call)
         if answer.decision == "edit" and answer.final is not None and not late:
             self._edited(unit, request, answer)
+        else:
+            unit.memory.day.add(self._day(request.at))
 
     def incident(self, request: Request, at: float | None = None) -> None:
         """Something that ran was undone or went wrong: a refusal, and a quarantine at once."""
@@ -140,9 +145,7 @@ class Learner:
         self.last_at = max(self.last_at, request.at if at is None else at)
         unit = self._unit(request)
         self._refused(unit, call)
-        unit.evidence.incidents += 1
-        unit.quarantine(self.settings)
-        self.strike_at = self.last_at
+        self._went_wrong(unit)
 
     def ran(self, request: Request, at: float | None = None) -> None:
         """A call ran without asking: the day has it, and it is no evidence."""
@@ -204,24 +207,14 @@ class Learner:
             return Reason("quarantine", (), {"left": str(unit.left)})
         return None
 
-    def _strange(self, unit: Unit, call: Canonical, now: float) -> Reason | None:
-        need, settings = self.settings.familiar[unit.tool.risk], self.settings
-        found = unit.memory.strange(call, now, need, settings).reason(settings.fade_days)
-        return found or self._over_the_day(unit, call, now)
-
-    def _over_the_day(self, unit: Unit, call: Canonical, now: float) -> Reason | None:
-        need = self.settings.familiar[unit.tool.risk]
-        return unit.memory.over_the_day(call, self._day(now), need, self.settings.free_calls)
+    def _strange(self, unit: Unit, call: Canonical, now: float) -> Strange:
+        return unit.memory.strange(call, now, unit.tool.risk, self.settings)
 
     def _stage(self, unit: Unit) -> Stage | None:
         if unit.clean < self.settings.own_proof:
             return None
         risk = unit.tool.risk
         return self.proofs[risk].stage(self.settings.stages[risk], self.settings.delta)
-
-    def _share(self, stage: Stage, now: float) -> float:
-        since = now - self.strike_at
-        return max(stage.check, 0.5) if since < self.settings.strike_days * DAY else stage.check
 
     def _owed(self, unit: Unit) -> Reason:
         answers, needed = self._progress(unit)
@@ -252,30 +245,54 @@ class Learner:
     def _approved(
         self, unit: Unit, request: Request, call: Canonical, answer: Answer, *, late: bool
     ) -> None:
-        risk, day = unit.tool.risk, self._day(request.at)
-        careful = not late and is_attentive(answer, risk, self.settings)
-        familiar = self._strange(unit, call, self.last_at) is None
-        spent = unit.memory.day.add(day, call)
-        if not careful:
+        risk = unit.tool.risk
+        is_familiar = self._strange(unit, call, self.last_at).is_nothing
+        spent = unit.memory.day.add(self._day(request.at), call)
+        if late or not is_attentive(answer, risk, self.settings):
             unit.evidence.careless += 1
             return
-        if familiar:
+        if is_familiar:
             self.proofs[risk].count(refused=False)
-            unit.tested(self.settings, refused=False)
+            unit.approved(self.settings)
         unit.evidence.answered(self.last_at, refused=False)
+        self._credit(unit, call, spent)
+
+    def _credit(self, unit: Unit, call: Canonical, spent: Spent) -> None:
         unit.memory.credit(call, self.last_at, self.settings.kept)
-        unit.memory.credit_day(spent, self.settings.kept)
+        unit.memory.day.credit(spent, self.settings.kept)
 
     def _refused(self, unit: Unit, call: Canonical) -> None:
         """A refusal of something familiar counts against the proof; all else is explained."""
-        now, need = self.last_at, self.settings.familiar[unit.tool.risk]
-        day = self._over_the_day(unit, call, now) is not None
-        strange = unit.memory.strange(call, now, need, self.settings)
+        now, risk, memory = self.last_at, unit.tool.risk, unit.memory
+        spent = memory.day.today(self._day(now))
+        strange = self._strange(unit, call, now)
         unit.evidence.answered(now, refused=True)
-        if unit.memory.blame(call, strange, day=day):
-            self.proofs[unit.tool.risk].count(refused=True)
-            unit.tested(self.settings, refused=True)
-            self.strike_at = now
+        if not memory.blame(call, strange, self.settings.familiar[risk], spent):
+            return
+        surprising = self._refusals() <= self.settings.surprise
+        self.proofs[risk].count(refused=True)
+        unit.refused(self.settings)
+        if surprising:
+            self._hold_all(self.settings.after_surprise)
+
+    def _refusals(self) -> float:
+        """Return the share of familiar calls that the person refused."""
+        answers = sum(one.answers for one in self.proofs.values())
+        return sum(one.refused for one in self.proofs.values()) / max(1, answers)
+
+    def _hold_all(self, answers: int) -> None:
+        for unit in self.units.values():
+            unit.hold(answers)
+
+    def _went_wrong(self, unit: Unit) -> None:
+        """An incident asks for a quarantine, and for twice as much as the one before it did."""
+        oldest = self.last_at - self.settings.incident_days * DAY
+        self.incidents = [at for at in self.incidents if at > oldest]
+        times = 2 ** min(len(self.incidents), MOST_DOUBLED)
+        self.incidents.append(self.last_at)
+        unit.evidence.incidents += 1
+        unit.hold(self.settings.quarantine * times)
+        self._hold_all(self.settings.after_incident * times)
 
     def _edited(self, unit: Unit, request: Request, answer: Answer) -> None:
         """The arguments as they were changed are approved: the person wrote them."""
@@ -283,10 +300,7 @@ class Learner:
             call = canonical(request, answer.final)
         except Unclear:
             return
-        kept = self.settings.kept
-        spent = unit.memory.day.add(self._day(request.at), call)
-        unit.memory.credit(call, self.last_at, kept)
-        unit.memory.credit_day(spent, kept)
+        self._credit(unit, call, unit.memory.day.add(self._day(request.at), call))
 
 
 def is_attentive(answer: Answer, risk: Risk, settings: Settings) -> bool:
@@ -301,9 +315,13 @@ def is_attentive(answer: Answer, risk: Risk, settings: Settings) -> bool:
 def replay(events: Iterable[Event], settings: Settings = CAUTIOUS, key: bytes = b"") -> Learner:
     """Return the learner that these events make, in order of their times and ids."""
     learner = Learner(settings, key)
-    for event in sorted(events, key=lambda one: (one.at, one.id)):
+    for event in _in_order(events):
         learner.take(event)
     return learner
+
+
+def _in_order(events: Iterable[Event]) -> list[Event]:
+    return sorted(events, key=lambda one: (one.at, one.id))
 
 
 def _asked(reason: Reason, *, would: bool = False) -> Ruling:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-_CYRILLIC: Final = "аАвВгеЕзЗіІјЈкКмМнНоОрРсСтТуУхХѕЅԁԛԝһҺӏӀьпч"
-_GREEK: Final = "αΑβΒγεΕζΖηΗιΙκΚμΜνΝοΟρΡτΤυΥχΧωϲϳσ"
+_CYRILLIC: Final = "аАВеЕЗіІјЈКМНоОрРсСТуУхХѕЅԁԛԝһӏӀ"  # noqa: RUF001
+_GREEK: Final = "αΑΒΕΖΗιΙκΚΜνΝοΟρΡΤυΥΧϲϳ"
 _OTHERS: Final = "օսհոզցԼՏԾꓐꓑꓒꓓꓔꓖꓗꓙꓚꓜꓝꓞꓟꓠꓡꓢꓣꓤꓥꓦꓧꓨꓩꓪꓫꓬꓭꓮꓯꓰꓱꓲꓳꓴꓵᎪᎬᎳᏀᏃᏆᏒᏚᏙᎾᎷᎻᏔᏞ"
 _LIKE_LATIN: Final = frozenset(_CYRILLIC + _GREEK + _OTHERS)
 # Japanese and Korean are written in several scripts at once.

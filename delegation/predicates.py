@@ -8,11 +8,12 @@ A predicate is
              {"f": "order_id", "any": true}],
      "except_pairs": [[["@agent", "agent-b"], ["tier", "gold"]]],
      "ceilings": [{"f": "amount", "le": "40", "when": ["tier", "basic"]}],
-     "per_day": {"calls": 5, "sum": {"amount": "120"}}}
+     "per_day": {"calls": 5, "free": 3, "sum": {"amount": "120"}}}
 
 and allows a call whose fields are exactly those under `all`, each of them as it says, that holds
 no excepted pair and stays below each ceiling whose value it has and below what a day may come to.
-Amounts are decimals as text. `per_day` may be missing; there are no other operators.
+Amounts are decimals as text. The sums are not looked at for the first `free` calls of a day.
+`per_day` may be missing; there are no other operators.
 """
 
 from __future__ import annotations
@@ -161,6 +162,8 @@ def _day_refused(predicate: Predicate, call: Canonical, spent: Spent) -> Reason 
     per_day = predicate.get("per_day", {})
     if "calls" in per_day and spent.calls + 1 > per_day["calls"]:
         return Reason("day_calls", (), {"ceiling": str(per_day["calls"])})
+    if spent.calls < per_day.get("free", 0):
+        return None
     for name, ceiling in per_day.get("sum", {}).items():
         total = spent.sums.get(name, Decimal(0)) + call.amounts.get(name, Decimal(0))
         if not _within(total, ceiling):
@@ -195,11 +198,12 @@ def _check_values(values: Any) -> None:
 
 
 def _check_day(per_day: Any) -> None:
-    if not isinstance(per_day, dict) or not set(per_day) <= {"calls", "sum"}:
-        raise Unreadable("`per_day` has `calls` and `sum` only.")
-    calls = per_day.get("calls", 0)
-    if isinstance(calls, bool) or not isinstance(calls, int) or calls < 0:
-        raise Unreadable("`calls` is a number of calls.")
+    if not isinstance(per_day, dict) or not set(per_day) <= {"calls", "free", "sum"}:
+        raise Unreadable("`per_day` has `calls`, `free` and `sum` only.")
+    for name in ("calls", "free"):
+        calls = per_day.get(name, 0)
+        if isinstance(calls, bool) or not isinstance(calls, int) or calls < 0:
+            raise Unreadable(f"`{name}` is a number of calls.")
     sums = per_day.get("sum", {})
     if not isinstance(sums, dict):
         raise Unreadable("`sum` has a decimal for each amount.")
@@ -260,16 +264,18 @@ def _raised(old: Predicate, new: Predicate, after: Mapping[str, Any]) -> Iterato
     kept = {(one["f"], *one["when"]): Decimal(one["le"]) for one in new.get("ceilings", ())}
     for one in old.get("ceilings", ()):
         name, (by, value) = one["f"], one["when"]
-        limit = Decimal(after[name]["le"]) if name in after and "le" in after[name] else None
-        bound = kept.get((name, by, value), limit)
-        possible = value in after.get(by, {}).get("in", ())
-        if possible and (bound is None or bound > Decimal(one["le"])):
+        if value not in after.get(by, {}).get("in", ()) or "le" not in after.get(name, {}):
+            continue
+        limit = Decimal(after[name]["le"])
+        if min(limit, kept.get((name, by, value), limit)) > Decimal(one["le"]):
             yield f"`{name}` would go higher for {value}."
 
 
 def _longer_day(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     if "calls" in old and new.get("calls", old["calls"] + 1) > old["calls"]:
         yield "A day would have more calls."
+    if old.get("sum") and new.get("free", 0) > old.get("free", 0):
+        yield "More calls of a day would be free of its sum."
     for name, ceiling in old.get("sum", {}).items():
         given = new.get("sum", {}).get(name)
         if given is None or Decimal(given) > Decimal(ceiling):

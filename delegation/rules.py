@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from delegation.canonical import AGENT, MARK
-from delegation.familiarity import Familiarity, Value, text
+from delegation.familiarity import TOOL, Familiarity, Value, text
 from delegation.predicates import sha256
 from delegation.presets import Familiar, Settings, Stage
 from delegation.records import DAY, State, Tool
@@ -79,70 +79,70 @@ def rule_of(
 
 def predicate_of(unit: Unit, settings: Settings, now: float) -> dict[str, Any]:
     """Return what is familiar at a time, in the closed form."""
-    need, memory = settings.familiar[unit.tool.risk], unit.memory
-    roles = unit.tool.roles
+    need, memory, roles = settings.familiar[unit.tool.risk], unit.memory, unit.tool.roles
     amounts = sorted(name for name, role in roles.items() if role == "number")
-    values = _familiar_values(memory, amounts, need, now - settings.fade_days * DAY)
-    fields = sorted(
-        {
-            AGENT,
-            *(MARK + one for one in unit.context),
-            *(n for n, r in roles.items() if r not in {"number", "id"}),
-        }
-    )
-    conditions: list[dict[str, Any]] = [
-        {"f": name, "in": sorted(value for by, value in values if by == name)} for name in fields
-    ]
-    ceilings = {
-        (value, name): memory.ceiling(value, name, need) or Decimal(0)
-        for value in values
-        for name in amounts
-    }
-    tops = {name: _highest(ceilings, name) for name in amounts}
-    conditions += [{"f": name, "le": text(tops[name])} for name in amounts]
-    conditions += [{"f": name, "any": True} for name, role in sorted(roles.items()) if role == "id"]
+    values = sorted(_familiar_values(unit, amounts, settings, now))
+    fields = {AGENT, *(MARK + name for name in unit.context)}
+    fields |= {name for name, role in roles.items() if role not in {"number", "id"}}
+    tops = {name: memory.ceiling(TOOL, name, need) or Decimal(0) for name in amounts}
     return {
-        "all": conditions,
-        "except_pairs": list(_unseen_pairs(memory, sorted(values), need)),
-        "ceilings": [
-            {"f": name, "le": text(most), "when": list(value)}
-            for (value, name), most in sorted(ceilings.items())
-            if most < tops[name]
+        "all": [
+            *(
+                {"f": name, "in": [value for by, value in values if by == name]}
+                for name in sorted(fields)
+            ),
+            *({"f": name, "le": text(most)} for name, most in tops.items()),
+            *({"f": name, "any": True} for name, role in sorted(roles.items()) if role == "id"),
         ],
-        "per_day": _per_day(memory, amounts, need, settings),
+        "except_pairs": list(_unseen_pairs(memory, values, need, settings)),
+        "ceilings": list(_ceilings(memory, values, tops, need, settings)),
+        "per_day": _per_day(memory, amounts, need),
     }
 
 
 def _familiar_values(
-    memory: Familiarity, amounts: list[str], need: Familiar, oldest: float
-) -> list[Value]:
-    return [
-        value
-        for value, known in memory.seen.items()
-        if known.times >= need.m
-        and known.at >= oldest
-        and all(memory.ceiling(value, name, need) is not None for name in amounts)
-    ]
-
-
-def _highest(ceilings: Mapping[tuple[Value, str], Decimal], name: str) -> Decimal:
-    """Every call has an agent, so no ceiling of an agent's is exceeded by any call."""
-    found = [most for ((by, _), of), most in ceilings.items() if of == name and by == AGENT]
-    return max(found, default=Decimal(0))
+    unit: Unit, amounts: list[str], settings: Settings, now: float
+) -> Iterator[Value]:
+    """Yield what is familiar by itself; where an amount was never approved, nothing is."""
+    need, memory = settings.familiar[unit.tool.risk], unit.memory
+    oldest = now - settings.fade_days * DAY
+    for value, known in memory.seen.items():
+        if known.is_enough(need, settings.again) and known.at >= oldest:
+            ceilings = (
+                memory.ceiling(by, name, need)
+                for name in amounts
+                for by in (TOOL, value)
+                if memory.has_ceiling(by, name, settings)
+            )
+            if all(one is not None for one in ceilings):
+                yield value
 
 
 def _unseen_pairs(
-    memory: Familiarity, values: list[Value], need: Familiar
+    memory: Familiarity, values: list[Value], need: Familiar, settings: Settings
 ) -> Iterator[list[list[str]]]:
     for one, other in combinations(values, 2):
-        if one[0] != other[0] and memory.pairs.get((one, other), 0) < need.m2:
+        if one[0] != other[0] and not memory.is_known((one, other), need, settings):
             yield [list(one), list(other)]
 
 
-def _per_day(
-    memory: Familiarity, amounts: list[str], need: Familiar, settings: Settings
-) -> dict[str, Any]:
-    sums = {name: memory.most_sum(name, need) for name in amounts}
-    found: dict[str, Any] = {"calls": memory.most_calls(need, settings.free_calls)}
-    known = {name: text(most) for name, most in sums.items() if most is not None}
-    return {**found, "sum": known} if known else found
+def _ceilings(
+    memory: Familiarity,
+    values: list[Value],
+    tops: Mapping[str, Decimal],
+    need: Familiar,
+    settings: Settings,
+) -> Iterator[dict[str, Any]]:
+    for value in values:
+        for name, top in tops.items():
+            most = memory.ceiling(value, name, need)
+            if memory.has_ceiling(value, name, settings) and most is not None and most < top:
+                yield {"f": name, "le": text(most), "when": list(value)}
+
+
+def _per_day(memory: Familiarity, amounts: list[str], need: Familiar) -> dict[str, Any]:
+    calls = memory.most_calls(need)
+    if not amounts:
+        return {"calls": calls}
+    sums = {name: text(memory.most_sum(name, need)) for name in amounts}
+    return {"calls": calls, "free": need.free, "sum": sums}

@@ -30,7 +30,7 @@ def dump(learner: Learner) -> dict[str, Any]:
         "version": VERSION,
         "settings": learner.settings.digest,
         "last_at": _time(learner.last_at),
-        "strike_at": _time(learner.strike_at),
+        "incidents": learner.incidents,
         "asks_everything": learner.asks_everything,
         "stopped": sorted(learner.stopped),
         "proofs": {risk: _proof(proof) for risk, proof in sorted(learner.proofs.items())},
@@ -44,13 +44,13 @@ def load(state: Mapping[str, Any], settings: Settings = CAUTIOUS, key: bytes = b
         raise OtherVersion("The state was written in another form or under other settings.")
     learner = Learner(settings, key)
     learner.last_at = _read_time(state["last_at"])
-    learner.strike_at = _read_time(state["strike_at"])
+    learner.incidents = list(state["incidents"])
     learner.asks_everything = state["asks_everything"]
     learner.stopped = set(state["stopped"])
     for risk, proof in learner.proofs.items():
         said = state["proofs"][risk]
         proof.tries = said["tries"]
-        proof.weighed = {weight: (clean, refused) for weight, clean, refused in said["weighed"]}
+        proof.answers, proof.refused = said["answers"], said["refused"]
     learner.units = {name: _read_unit(said) for name, said in state["units"].items()}
     return learner
 
@@ -61,10 +61,7 @@ def digest(learner: Learner) -> str:
 
 
 def _proof(proof: Proof) -> dict[str, Any]:
-    return {
-        "tries": proof.tries,
-        "weighed": [[weight, *counts] for weight, counts in sorted(proof.weighed.items())],
-    }
+    return {"tries": proof.tries, "answers": proof.answers, "refused": proof.refused}
 
 
 def _unit(unit: Unit) -> dict[str, Any]:
@@ -81,12 +78,15 @@ def _unit(unit: Unit) -> dict[str, Any]:
 
 def _memory(memory: Familiarity) -> dict[str, Any]:
     return {
-        "seen": [[*value, one.times, one.at] for value, one in sorted(memory.seen.items())],
+        "seen": [
+            [*value, one.times, one.at, one.blamed] for value, one in sorted(memory.seen.items())
+        ],
         "pairs": [[*one, *other, times] for (one, other), times in sorted(memory.pairs.items())],
         "tops": [
             [*value, name, [text(one) for one in tops]]
             for (value, name), tops in sorted(memory.tops.items())
         ],
+        "split": [list(one) for one in sorted(memory.split)],
         "day": {
             "number": memory.day.number,
             "spent": {"calls": memory.day.spent.calls, "sums": _texts(memory.day.spent.sums)},
@@ -113,9 +113,10 @@ def _read_unit(said: Mapping[str, Any]) -> Unit:
 def _read_memory(said: Mapping[str, Any]) -> Familiarity:
     day = said["day"]
     return Familiarity(
-        {(name, value): Seen(times, at) for name, value, times, at in said["seen"]},
+        {(name, value): Seen(*known) for name, value, *known in said["seen"]},
         {((a, b), (c, d)): times for a, b, c, d, times in said["pairs"]},
         {((by, value), name): [*map(Decimal, tops)] for by, value, name, tops in said["tops"]},
+        {(name, of) for name, of in said["split"]},
         Day(
             day["number"],
             Spent(day["spent"]["calls"], _decimals(day["spent"]["sums"])),

@@ -33,8 +33,11 @@ class Evidence:
 
 @dataclass(slots=True)
 class Unit:
-    """One tool's version, with the names of what is known around its calls. `clean` are familiar answers without a refusal, `recent` the newest of
-    them with 1 for a refusal, `left` the clean answers that a quarantine still takes."""
+    """One tool's version, with the names of what is known around its calls.
+
+    `clean` counts familiar answers without a refusal, `recent` holds the newest of them with 1 for
+    a refusal, `left` is how many clean answers it takes until calls run again.
+    """
 
     tool: Tool
     context: tuple[str, ...]
@@ -44,17 +47,23 @@ class Unit:
     left: int = 0
     recent: list[int] = field(default_factory=list)
 
-    def tested(self, settings: Settings, *, refused: bool) -> None:
-        """Count the answer to a call that was familiar."""
-        self.recent = [*self.recent, int(refused)][-settings.window :]
-        if refused:
-            self.clean = 0 if self.left else self.clean
-            if sum(self.recent) >= settings.strikes:
-                self.quarantine(settings)
-            return
+    def approved(self, settings: Settings) -> None:
+        """Count an attentive approval of a call that was familiar."""
+        self._remember(0, settings)
         self.clean += 1
         self.left = max(0, self.left - 1)
 
-    def quarantine(self, settings: Settings) -> None:
-        self.left = settings.quarantine
-        self.recent = []
+    def refused(self, settings: Settings) -> None:
+        """Count a refusal of a call that was familiar."""
+        self._remember(1, settings)
+        self.hold(settings.after_refusal)
+        if sum(self.recent) >= settings.strikes:
+            self.hold(settings.quarantine)
+            self.recent = []
+
+    def hold(self, answers: int) -> None:
+        """Let nothing run until there are so many clean answers."""
+        self.left = max(self.left, answers)
+
+    def _remember(self, refused: int, settings: Settings) -> None:
+        self.recent = [*self.recent, refused][-settings.window :]

@@ -69,7 +69,7 @@ def test_a_learned_rule_fades_with_what_it_was_learned_from(office):
     office.catch_up()
     rule = Delegation.objects.get()
     assert rule.status == "active"
-    move(31 * 86_400)
+    move(46 * 86_400)
     office.catch_up()
     assert next(one for one in fresh(rule).predicate["all"] if one["f"] == "tier")["in"] == []
     Delegation.objects.update(check_share=0)
