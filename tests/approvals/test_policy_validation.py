@@ -93,7 +93,11 @@ def test_validating_changes_nothing() -> None:
         (["delegation", "never"], [], "/delegation/never"),
         (["delegation", "never", 0, "tools"], ["["], "/delegation/never/0/tools/0"),
         (["delegation", "never", 0], {}, "/delegation/never/0/tools"),
-        (["delegation", "never", 0, "condition"], "usage.steps > 1", "/delegation/never/0/condition"),
+        (
+            ["delegation", "never", 0, "condition"],
+            "usage.steps > 1",
+            "/delegation/never/0/condition",
+        ),
         (["allowed_hosts"], "127.0.0.1:9000", "/allowed_hosts"),
         (["allowed_hosts"], ["127.0.0.1"], "/allowed_hosts/0"),
         (["allowed_hosts"], ["http://a:80"], "/allowed_hosts/0"),
