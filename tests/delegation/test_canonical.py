@@ -157,20 +157,20 @@ def test_a_mail_address_stands_for_its_whole_domain(to):
 @pytest.mark.parametrize(
     "path",
     [
-        "/srv/reports/../../etc/key",
-        "/srv/reports/./a",
-        "/srv//reports/a",
-        "/srv/reports/",
-        "/srv\\reports\\a",
-        "/srv/%2e%2e/a",
-        "/srv/a\x00.txt",
+        "/data/reports/../../etc/key",
+        "/data/reports/./a",
+        "/data//reports/a",
+        "/data/reports/",
+        "/data\\reports\\a",
+        "/data/%2e%2e/a",
+        "/data/a\x00.txt",
         "~/a",
         "$HOME/a",
-        "/srv/*",
-        "/srv/-rf",
-        "file:///srv/a",
-        "/srv/ a",
-        "/srv/r\u0435ports/a",
+        "/data/*",
+        "/data/-rf",
+        "file:///data/a",
+        "/data/ a",
+        "/data/r\u0435ports/a",
         "",
         "/",
         5,
@@ -183,7 +183,7 @@ def test_a_path_that_is_not_normalised_is_none(path):
 
 @pytest.mark.parametrize(
     ("path", "folder"),
-    [("/srv/app/a.txt", "/srv/app"), ("/a", "/"), ("a/b.txt", "a"), ("b.txt", ".")],
+    [("/data/app/a.txt", "/data/app"), ("/a", "/"), ("a/b.txt", "a"), ("b.txt", ".")],
 )
 def test_a_path_stands_for_the_folder_that_its_file_is_in(path, folder):
     assert canonical(call(0, FILE, path=path)).values["path"] == folder
