@@ -1,5 +1,6 @@
 """Which arguments have one form, and which are asked about whatever was approved."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -226,3 +227,8 @@ def test_arguments_that_two_readers_understand_differently_are_refused(text):
 
 def test_arguments_are_read_with_exact_numbers():
     assert read(b'{"amount": 0.10, "n": 3}') == {"amount": Decimal("0.10"), "n": 3}
+
+
+def test_what_is_of_high_risk_or_of_another_role_is_never_learned():
+    assert unclear(replace(REFUND, risk="high")).name == "tool"
+    assert unclear(replace(FREE, roles={"command": "sql", "host": "enum"}), command="x", host="web")
