@@ -111,9 +111,9 @@ class Learner:
         stage = self._stage(unit)
         if stage is None:
             return _asked(self._owed(unit), would=True)
-        if coin(self.key, request.id) < stage.check:
-            return Ruling(automatic=False, would=True, spot_check=True, reason=Reason("spot_check"))
-        return Ruling(automatic=True, would=True, spot_check=False, reason=Reason("allowed"))
+        asked = coin(self.key, request.id) < stage.check
+        reason = Reason("spot_check" if asked else "allowed")
+        return Ruling(not asked, would=True, spot_check=asked, reason=reason, share=stage.check)
 
     def observe(self, request: Request, answer: Answer, at: float | None = None) -> None:
         """Learn from a person's answer; `at` is when it was given, else when it was asked for.
