@@ -16,8 +16,8 @@ from approvals.models import Gate
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Why a person is asked although they approve calls like it, in plain words; and a rule that
-    they may turn on so that they are not: ``{id, version, sentence, allowed, refused, asked}``."""
+    """What keeps a rule of the person's from deciding it, in plain words; and a rule that they may
+    turn on so that they are not: ``{id, version, sentence, allowed, refused, asked}``."""
 
     why: str | None = None
     offer: Mapping[str, Any] | None = None

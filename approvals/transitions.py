@@ -120,11 +120,17 @@ def open_gate(
 
 
 def made_gate(
-    work: Work, step: Step, judgement: Judgement, gate_id: UUID, interrupt: Interrupt | None
+    work: Work,
+    step: Step,
+    judgement: Judgement,
+    gate_id: UUID,
+    interrupt: Interrupt | None,
+    body: bytes | None = None,
 ) -> Gate:
     """Return the gate that ``judgement`` asks for, with all that is shown of it, not yet kept."""
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
-    asked = Asked(step.tool_name, version, json.loads(content.get(step.arguments)))
+    body = content.get(step.arguments) if body is None else body
+    asked = Asked(step.tool_name, version, json.loads(body))
     previous = selectors.previous_steps(step, snapshots.MAX_PREVIOUS)
     offers = catalogue.offers(version, step.tool_name)
     gate = Gate(

@@ -144,7 +144,7 @@ def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement
             verdict="allow",
             rule=str(rule.pk),
             policy_version=asked.policy_version,
-            detail={_ALLOWED: Allowed(rule, looked.call, day, asked)},
+            detail={_ALLOWED: Allowed(rule, body, day, asked)},
             seen=asked.seen,
             by=BY,
             speaker=approving.speaker(rule),
@@ -159,8 +159,7 @@ def _look(work: Work, step: Step, body: bytes, asked: Judgement) -> _Looked | No
     mode, tool = in_force.of(version.risk), calls.tool_of(version)
     if mode is Mode.OFF or tool is None or step.tool_id not in _tools(work):
         return None
-    facts = call_of(step, work.run, body)()
-    if facts is None or in_force.forbids(step.tool_name, facts):
+    if in_force.never and _is_forbidden(work, step, body, in_force):
         return None
     told = calls.Asked(
         str(step.pk), work.now.timestamp(), judging.agent_name(work), work.run.workflow
@@ -170,6 +169,11 @@ def _look(work: Work, step: Step, body: bytes, asked: Judgement) -> _Looked | No
     except Unclear:
         return None
     return _Looked(step, body, call, mode, tuple(asked.detail.get("approvers") or ()))
+
+
+def _is_forbidden(work: Work, step: Step, body: bytes, in_force: Modes) -> bool:
+    facts = call_of(step, work.run, body)()
+    return facts is None or in_force.forbids(step.tool_name, facts)
 
 
 def _covering(work: Work, looked: _Looked) -> Iterator[Delegation]:

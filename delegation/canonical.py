@@ -19,6 +19,7 @@ from delegation.records import Reason, Request, Role
 
 AGENT: Final = "@agent"
 MARK: Final = "@"  # before the names of what is no argument
+RISKS: Final = ("low", "medium")
 LARGEST: Final = Decimal(2**53 - 1)
 LONGEST: Final = 200  # characters of a value
 PLACES: Final = 12  # decimals
@@ -64,6 +65,8 @@ def canonical(request: Request, arguments: Mapping[str, Any] | None = None) -> C
     """Return the call's canonical form, or that with other arguments. Raises `Unclear`."""
     given = request.arguments if arguments is None else arguments
     roles = request.tool.roles
+    if request.tool.risk not in RISKS:
+        raise Unclear("tool", "calls of its risk are never learned")
     _same_names(roles, given)
     values = {AGENT: plain_text(AGENT, request.agent)}
     for name, known in request.context.items():
@@ -76,7 +79,7 @@ def canonical(request: Request, arguments: Mapping[str, Any] | None = None) -> C
         elif role == "id":
             free.add(_identifier(name, given[name]))
         else:
-            values[name] = _READERS[role](name, given[name])
+            values[name] = _READERS.get(role, _text)(name, given[name])
     return Canonical(values, amounts, frozenset(free))
 
 
@@ -207,7 +210,6 @@ _READERS: Final[Mapping[str, Callable[[str, Any], str]]] = {
     "enum": _one_of,
     "domain": _domain,
     "path": _folder,
-    "text": _text,
 }
 
 

@@ -111,9 +111,9 @@ class Learner:
         stage = self._stage(unit)
         if stage is None:
             return _asked(self._owed(unit), would=True)
-        if coin(self.key, request.id) < stage.check:
-            return Ruling(automatic=False, would=True, spot_check=True, reason=Reason("spot_check"))
-        return Ruling(automatic=True, would=True, spot_check=False, reason=Reason("allowed"))
+        asked = coin(self.key, request.id) < stage.check
+        reason = Reason("spot_check" if asked else "allowed")
+        return Ruling(not asked, would=True, spot_check=asked, reason=reason, share=stage.check)
 
     def observe(self, request: Request, answer: Answer, at: float | None = None) -> None:
         """Learn from a person's answer; `at` is when it was given, else when it was asked for.
@@ -315,9 +315,13 @@ def is_attentive(answer: Answer, risk: Risk, settings: Settings) -> bool:
 def replay(events: Iterable[Event], settings: Settings = CAUTIOUS, key: bytes = b"") -> Learner:
     """Return the learner that these events make, in order of their times and ids."""
     learner = Learner(settings, key)
-    for event in sorted(events, key=lambda one: (one.at, one.id)):
+    for event in _in_order(events):
         learner.take(event)
     return learner
+
+
+def _in_order(events: Iterable[Event]) -> list[Event]:
+    return sorted(events, key=lambda one: (one.at, one.id))
 
 
 def _asked(reason: Reason, *, would: bool = False) -> Ruling:

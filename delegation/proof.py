@@ -20,6 +20,7 @@ chooses between the two looks at no content.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -86,7 +87,9 @@ class Proof:
 
     def needed(self, delta: float) -> int:
         """Return how many answers the first stage takes, if from here on none is a refusal."""
-        line, answers = self.line(delta), self.answers
-        while answers < MOST_NEEDED and wealth(answers, self.refused, self.alphas[0]) < line:
-            answers += 1
-        return answers
+        return bisect_left(
+            range(MOST_NEEDED),
+            self.line(delta),
+            lo=self.answers,
+            key=lambda answers: wealth(answers, self.refused, self.alphas[0]),
+        )

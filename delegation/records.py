@@ -99,12 +99,15 @@ class Ruling:
     """What the learner says of a call.
 
     `would`: a rule covers it, and only a spot check or a proof not yet complete has it asked.
+    `share` is that of covered calls that are asked all the same: over the spot checks, refusals
+    divided by it estimate how many calls that ran would have been refused.
     """
 
     automatic: bool
     would: bool
     spot_check: bool
     reason: Reason
+    share: float = 1.0
 
 
 class _Said(dict[str, str]):

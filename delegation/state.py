@@ -66,7 +66,12 @@ def _proof(proof: Proof) -> dict[str, Any]:
 
 def _unit(unit: Unit) -> dict[str, Any]:
     return {
-        "tool": {**asdict(unit.tool), "roles": dict(unit.tool.roles)},
+        "tool": {
+            "id": unit.tool.id,
+            "version": unit.tool.version,
+            "risk": unit.tool.risk,
+            "roles": dict(unit.tool.roles),
+        },
         "context": list(unit.context),
         "evidence": asdict(unit.evidence),
         "clean": unit.clean,

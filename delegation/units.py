@@ -19,7 +19,6 @@ class Evidence:
     careless: int = 0
     incidents: int = 0
     ran: int = 0
-    checks: int = 0
     first_at: float | None = None
     last_at: float | None = None
 

@@ -253,7 +253,7 @@ GATE: Final = component(
             },
             "why_asked": {
                 **TEXT_OR_NONE,
-                "description": "What is unlike what the caller approved, in plain words; null in"
+                "description": "What keeps a rule of the caller's from deciding it, in words; null in"
                 f" lists. {_FOR_PEOPLE}",
             },
             "delegation_offer": {

@@ -84,7 +84,7 @@ VALUES: Final = {  # the popular first
     "plan": ["starter", "team", "business", "enterprise"],
     "service": ["web", "api", "worker"],
     "domain": [*(f"partner{n}.example" for n in range(10)), "mail.example", "unknown.example"],
-    "path": ["/srv/reports", "/srv/exports", "/srv/public", "/srv/config", "/etc/app"],
+    "path": ["/data/reports", "/data/exports", "/data/public", "/data/config", "/etc/app"],
 }
 NUMBERS: Final = {
     "amount": (3.4, 0.8),
@@ -374,7 +374,7 @@ def _smuggling(way: str, spec: ToolSpec, args: Arguments, rule: Rule) -> Argumen
     if name:
         changes["value"] = {name: evil}
     if "path" in args:
-        changes["path"] = {"path": "/srv/reports/../../etc/app/key.txt"}
+        changes["path"] = {"path": "/data/reports/../../etc/app/key.txt"}
     if rule.pair:
         changes["splice"] = {rule.pair[0]: rule.pair[1], rule.pair[2]: rule.pair[3]}
     return changes.get(way)

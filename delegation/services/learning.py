@@ -27,7 +27,7 @@ from delegation.models import (
 )
 from delegation.modes import Mode, Modes
 from delegation.presets import CAUTIOUS, EAGER, Settings
-from delegation.records import DAY, Request
+from delegation.records import Request
 from delegation.rules import Rule
 from delegation.services import events
 from delegation.transitions import days, rules
@@ -313,11 +313,9 @@ class _Sync:
         return {**{name: said[name] for name in names}, "as_of": self.now.timestamp()}
 
     def _share(self, rule: Rule) -> float:
-        """Return which share is asked all the same: at least half for a while after a refusal."""
-        settings = self.learner.settings
-        usual = rule.check if rule.check is not None else settings.stages[rule.tool.risk][0].check
-        struck = self.now.timestamp() - self.learner.strike_at < settings.strike_days * DAY
-        return max(usual, 0.5) if struck else usual
+        """Return which share is asked all the same: the largest while nothing is proven."""
+        first = self.learner.settings.stages[rule.tool.risk][0]
+        return first.check if rule.check is None else rule.check
 
     def _backtest(self, predicate: Any, rule: Rule) -> dict[str, Any]:
         return backtest_of(self.user, rule.tool.id, rule.tool.version, predicate)

@@ -34,7 +34,7 @@ from delegation.models import (
 from delegation.modes import Mode
 from delegation.predicates import Unreadable, Widens
 from delegation.records import Tool as LearnedTool
-from delegation.services.learning import backtest_of
+from delegation.services.learning import backtest_of, settings_of
 from delegation.transitions import rules as transitions
 from interrupts.models import Tool
 from interrupts.services.acting import role_now
@@ -178,7 +178,7 @@ def propose_by_hand(
             risk=found.risk,
             predicate=_checked(found, predicate),
             limits=dict(limits or {}),
-            check_share=_FIRST_SHARE[found.risk],
+            check_share=settings_of(modes_now()).stages[found.risk][0].check,
         )
         made.sha256 = predicates.sha256(made.predicate)
         if limits:
@@ -186,9 +186,6 @@ def propose_by_hand(
         made.backtest = backtest_of(made.user_id, found.id, found.version, made.predicate)
         transitions.suggest(made, principal.actor, database_now())
     return made
-
-
-_FIRST_SHARE: Final = {"low": 0.25, "medium": 0.4}  # until more is proven of the person's answers
 
 
 def ask_everything(principal: Principal, *, wanted: bool = True) -> None:

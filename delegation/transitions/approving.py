@@ -11,7 +11,6 @@ from uuid import UUID
 
 from approvals import transitions as gates
 from approvals.models import Decision, Gate, GateState, Pattern, Verdict
-from delegation.canonical import Canonical
 from delegation.models import Delegation, DelegationDay, DelegationUse
 from interrupts.authorizer import Judgement
 from interrupts.models import Step
@@ -27,7 +26,7 @@ class Allowed:
     """A call that a rule allows, what policy said of it, and the day that it counts in."""
 
     rule: Delegation
-    call: Canonical
+    body: bytes
     day: DelegationDay
     asked: Judgement
 
@@ -40,7 +39,7 @@ def speaker(rule: Delegation) -> Actor:
 def record(work: Work, step: Step, allowed: Allowed) -> UUID:
     """Write the gate, the decision in the person's name, the use and the day; return the gate's id."""
     rule = allowed.rule
-    gate = gates.made_gate(work, step, allowed.asked, uuid7(), None)
+    gate = gates.made_gate(work, step, allowed.asked, uuid7(), None, allowed.body)
     gate.pattern, gate.state, gate.settled_at = Pattern.ALLOWLIST, GateState.APPROVED, work.now
     gate.expires_at = gate.on_expiry = None
     gate.save(force_insert=True)

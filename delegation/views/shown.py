@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from delegation.models import Delegation
+from delegation.records import DAY
 from delegation.selectors import Card
 
 
@@ -29,6 +31,17 @@ class Shown:
     @property
     def fine(self) -> int:
         return self.card.checks - self.card.checks_refused
+
+    @property
+    def evidence(self) -> str:
+        """The answers that a learned rule rests on, in words; nothing of one by hand."""
+        found = self.rule.evidence.get("evidence", {})
+        if not found.get("answers"):
+            return ""
+        days = max(1, math.ceil(((found["last_at"] or 0) - (found["first_at"] or 0)) / DAY))
+        told = f"From {found['answers']} of your answers over {days} day{'s'[: days > 1]}"
+        refused = found["refused"] + found["incidents"]
+        return f"{told}, {refused or 'none'} of them refused or undone"
 
     @property
     def checked(self) -> str:

@@ -36,7 +36,7 @@ def test_what_a_rule_allows_runs_unasked_till_a_check_of_it_is_refused(
 def turn_on(page: Page, desk: Desk) -> str:
     """Write a rule and turn it on, narrower than it was written; return its page."""
     page.goto("/delegation/new")
-    page.get_by_label("Tool").select_option("payments.refund")
+    page.get_by_label("Tool", exact=True).select_option("payments.refund")
     press(page, "Choose")
     page.get_by_label("amount, at most").fill("2.00")
     page.get_by_label("At most this many a day").fill("60")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
@@ -22,8 +23,15 @@ from demo.service import Service
 from tests.browser.desk import Desk
 from tests.live import eventually, live
 
-# The sweep's rounds are noted by the service itself, whoever looks meanwhile.
-KEPT_BY_LOOKING: Final = {"django_session", "approvals_view", "interrupts_sweepround"}
+# The sweep's rounds, and how far decisions were collected, are noted by the service itself.
+KEPT_BY_LOOKING: Final = {
+    "django_session",
+    "approvals_view",
+    "interrupts_sweepround",
+    "delegation_eventstream",
+}
+# What people decided is collected for learning a while after it (delegation/queue.py).
+COLLECTED_WITHIN_SECONDS: Final = 15
 PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
 # What is behind a path's first parameter, by the word before it.
 KINDS: Final = {
@@ -150,6 +158,7 @@ def test_a_row_that_changes_is_seen(service: Service) -> None:
 def quiet() -> Mapping[str, str] | None:
     """Return the rows once nothing changes them by itself."""
     before = rows()
+    time.sleep(COLLECTED_WITHIN_SECONDS)
     return before if not changed(before, rows()) else None
 
 

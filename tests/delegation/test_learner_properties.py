@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from delegation.canonical import canonical
 from delegation.learner import Event, coin
 from delegation.predicates import check, matches, refusal, sha256
-from delegation.presets import CAUTIOUS, EAGER
+from delegation.presets import CAUTIOUS, EAGER, Stage
 from delegation.proof import MIXTURE, Proof, bet, wealth
 from delegation.records import Answer, Request
 from delegation.rules import Rule
@@ -97,6 +97,18 @@ def test_a_proof_begun_anew_costs_more_and_all_of_them_cost_delta_together():
     lines = [Proof((0.1,), tries=tries).line(0.05) for tries in range(5_000)]
     assert lines == sorted(lines)
     assert 0.0249 < sum(1 / one for one in lines) <= 0.025
+
+
+@pytest.mark.parametrize(
+    ("alpha", "answers"), [(0.7, 5), (0.3, 14), (0.2, 22), (0.1, 47), (0.05, 95), (0.02, 241)]
+)
+def test_a_stage_takes_as_many_clean_answers_as_it_says(alpha, answers):
+    proof, stages = Proof((alpha,)), (Stage(alpha, 0.1),)
+    assert proof.needed(0.05) == answers
+    for _ in range(answers):
+        assert proof.stage(stages, 0.05) is None
+        proof.count(refused=False)
+    assert proof.stage(stages, 0.05) == stages[0]
 
 
 def test_a_proof_without_hope_is_begun_anew():

@@ -36,9 +36,10 @@ EXTENSIONS = "tests/approvals/test_extensions.py"
 STAGE_ENDS = "tests/approvals/test_stage_ends.py"
 SIMULATION = "tests/approvals/test_simulation.py"
 ESCALATION = "tests/approvals/test_escalation.py"
+LEARNED = "tests/delegation"
 TAMPERING = "tests/approvals/test_tampering.py"
 AUTOMATIC = "tests/delegation/test_automatic.py"
-RULES = "tests/delegation/test_rules.py"
+ACTS = "tests/delegation/test_acts.py"
 LEARNING = "tests/delegation/test_learning.py"
 EVENTS = "tests/delegation/test_events.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
@@ -137,6 +138,67 @@ def _unlocked(_: Any) -> Any:
 
 
 GUARDS: tuple[Guard, ...] = (
+    # Delegation: docs/delegation.md says of each what it keeps.
+    Guard(
+        "a careless approval teaches nothing",
+        "delegation: nothing is learned of who does not look",
+        patch("delegation.learner.is_attentive", always(value=True)),
+        (f"{LEARNED}/test_attacks.py::test_approvals_in_bulk_in_a_hurry_or_unread_prove_nothing",),
+    ),
+    Guard(
+        "two values must have come together",
+        "delegation: nothing unseen is ever automatic",
+        patch("delegation.familiarity.Familiarity.is_known", always(value=True)),
+        (
+            f"{LEARNED}/test_attacks.py::test_two_approved_values_that_never_came_together_are_asked",
+            f"{LEARNED}/test_learner_properties.py::test_nothing_unseen_is_ever_automatic",
+        ),
+    ),
+    Guard(
+        "an amount has a ceiling",
+        "delegation: nothing above what was approved is ever automatic",
+        patch("delegation.familiarity.Familiarity._above", always(value=())),
+        (
+            f"{LEARNED}/test_attacks.py::test_an_amount_above_everything_approved_is_asked",
+            f"{LEARNED}/test_learner_properties.py::test_nothing_unseen_is_ever_automatic",
+        ),
+    ),
+    Guard(
+        "a day has a level",
+        "delegation: a burst of usual calls is asked",
+        patch("delegation.familiarity.Familiarity._over_the_day", nothing),
+        (
+            f"{LEARNED}/test_attacks.py::test_a_burst_of_calls_that_all_look_usual_is_asked_beyond_the_days_level",
+        ),
+    ),
+    Guard(
+        "a value that looks like another is none",
+        "delegation: what two could read differently is never learned",
+        patch("delegation.canonical.is_lookalike", always(value=False)),
+        (
+            f"{LEARNED}/test_attacks.py::test_a_call_without_one_form_is_asked_however_often_it_was_approved",
+        ),
+    ),
+    Guard(
+        "a refusal of something familiar asks again",
+        "delegation: a refusal more never widens, and is heard at once",
+        patch("delegation.familiarity.Familiarity._forget", nothing),
+        (
+            f"{LEARNED}/test_attacks.py::test_a_refusal_of_something_familiar_asks_again_about_what_it_touched",
+        ),
+    ),
+    Guard(
+        "events are taken in order of their times",
+        "delegation: the same events make the same rules",
+        patch("delegation.learner._in_order", lambda _: list),
+        (f"{LEARNED}/test_learner_properties.py::test_events_in_any_order_make_the_same_rules",),
+    ),
+    Guard(
+        "a change of a rule only narrows",
+        "delegation: nobody widens what was learned by hand",
+        patch("delegation.predicates._widenings", always(value=())),
+        (f"{LEARNED}/test_rules.py::test_a_change_that_would_allow_more_is_refused",),
+    ),
     # 8, budgets and what a call needs to know: docs/guarantees.md says of each what it keeps.
     Guard(
         "an agent's day is counted under its row's lock",
@@ -1270,7 +1332,7 @@ GUARDS: tuple[Guard, ...] = (
         "1: once it has answered, nothing starts by what was allowed before",
         patch("tenants.authority.raise_authority", always(value=1)),
         (
-            f"{RULES}::test_an_intent_that_waited_while_the_rule_was_taken_away_starts_nothing[pause]",
+            f"{ACTS}::test_an_intent_that_waited_while_the_rule_was_taken_away_starts_nothing[pause]",
             f"{AUTOMATIC}::test_a_rule_that_was_revoked_stops_what_it_allowed_before_it_starts",
         ),
         red="it does not wait|it ended without waiting",

@@ -76,7 +76,12 @@ def answer_till_one_is_suggested(office: Office, alice: Browser) -> Delegation:
 
 def narrow_and_turn_on(alice: Browser, rule: Delegation) -> None:
     page = alice.get(f"/delegation/{rule.pk}")
-    for words in ("tier is gold", "amount is at most 20", "would have matched nothing you refused"):
+    for words in (
+        "tier is gold",
+        "amount is at most 20",
+        "none of them refused",
+        "would have matched nothing you refused",
+    ):
         assert words in page.text, words
     (amount,) = (key for key, text in page.form("/tighten").fields.items() if text == "20")
     alice.send(page, "/tighten", **{amount: "15"})
