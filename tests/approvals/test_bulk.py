@@ -59,7 +59,7 @@ def test_each_is_approved_and_runs(house):
     assert house.calls == [("payments.refund", CALL)] * 3
 
 
-def test_the_journal_is_that_of_a_decision_by_itself_and_says_that_it_was_not(house):
+def test_the_journal_is_that_of_a_decision_by_itself(house):
     together, by_itself = house.ask(), house.ask()
 
     send(house, together)
