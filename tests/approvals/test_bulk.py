@@ -72,6 +72,7 @@ def test_the_journal_is_that_of_a_decision_by_itself(house):
     ]
     told = [json.loads(one.text) for one in said]
     assert told[0].keys() == told[1].keys()
+    assert told[0]["data"].pop("bulk") is True
     assert told[0]["data"].keys() == told[1]["data"].keys()
     one, other = Decision.objects.order_by("id")
     assert (one.verdict, one.user_id, one.policy_version, one.reason, one.edits) == (
