@@ -859,6 +859,12 @@ GUARDS: tuple[Guard, ...] = (
         ),
     ),
     Guard(
+        "the time of a stage that is up",
+        "no stage has time again once the open one's is up",
+        patch("approvals.clocks.is_over", nothing),
+        (f"{STAGE_ENDS}::test_a_stage_whose_time_is_up_gives_no_stage_before_it_time_again",),
+    ),
+    Guard(
         "what is stamped anew ends with its first substitution",
         "1: an approval that is found good again ends with the right it was given by",
         patch("approvals.authorizer._end_with_substitutions", nothing),
