@@ -18,6 +18,7 @@ from uuid import UUID
 from approvals import deciders, judging, routing, stages, transitions
 from approvals.authorizer import current_version
 from approvals.calls import call_of
+from approvals.clocks import is_over
 from approvals.errors import (
     AlreadyDecided,
     BeyondAuthority,
@@ -216,7 +217,7 @@ def _check_person(case: Case, body: bytes, approvers: Sequence[str]) -> UUID | N
 def _check_stage(case: Case) -> UUID | None:
     gate, run, user = case.gate, case.work.run, case.principal.id
     acting_for = _check_person(case, case.body, ())
-    decides = gate.state in OPEN_GATES and not _is_over(gate, case.work.now)
+    decides = gate.state in OPEN_GATES and not is_over(gate, case.work.now)
     if decides and case.judged is not None and case.judged.verdict == "approve":
         raise BehindTime("change", gate)
     if decides and stages.behind([gate]):
@@ -233,7 +234,7 @@ def _check_stage(case: Case) -> UUID | None:
 def check_state(case: Case) -> None:
     """Raise GateExpired, AlreadyDecided, GatePreparing, DigestMismatch or BehindTime."""
     gate = case.gate
-    if _is_over(gate, case.work.now):
+    if is_over(gate, case.work.now):
         raise BehindTime("expiry", gate)
     refuse_final(gate)
     if gate.state == GateState.PREPARING:
@@ -259,14 +260,9 @@ def _has_changed(case: Case) -> bool:
 
 def check_is_open(gate: Gate, now: datetime) -> None:
     """Refuse a gate that is final, or has expired and was not yet found to have."""
-    if _is_over(gate, now):
+    if is_over(gate, now):
         raise GateExpired
     refuse_final(gate)
-
-
-def _is_over(gate: Gate, now: datetime) -> bool:
-    """Say whether an open gate's time is up, whoever has looked."""
-    return gate.state in OPEN_GATES and gate.expires_at is not None and gate.expires_at <= now
 
 
 def refuse_final(gate: Gate) -> None:

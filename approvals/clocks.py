@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from approvals import snapshots
-from approvals.models import Gate
+from approvals.models import OPEN_GATES, Gate
 from approvals.policy.ends import ENDS, NEVER, End, joined_end, strictest
 from approvals.policy.stages import Stage, parse_stages
 from interrupts.authorizer import Judgement
@@ -27,6 +27,11 @@ _OF_THE_FIRST: Final = ("escalate_to", "escalate_in", "warn_before", "extendable
 def has(gate: Gate) -> bool:
     """Say whether the gate ends by what its open stage says, too."""
     return WHOLE in gate.routing
+
+
+def is_over(gate: Gate, now: datetime) -> bool:
+    """Say whether an open gate's time is up, whoever has looked."""
+    return gate.state in OPEN_GATES and gate.expires_at is not None and gate.expires_at <= now
 
 
 def said(gate: Gate, judgement: Judgement) -> End | None:

@@ -37,18 +37,19 @@ M = TypeVar("M", bound=models.Model)
 _GATE: Final = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
 _FIELDS: Final = [field.attname for field in _GATE]
 _CHECKPOINT: Final = [field.attname for field in Checkpoint._meta.concrete_fields]  # noqa: SLF001 - Django's API
-_HELD: Final = 8  # columns before those of the gate
+_HELD: Final = 9  # columns before those of the gate
 _SHOWN: Final = _HELD + len(_FIELDS)
 # The latest gates are compared as a row, and ordered by: no other index gives them so.
 _FIRST, _LAST = UUID(int=0), UUID(int=2**128 - 1)
 SEE: Final = f"""
-SELECT clock_timestamp(), g.xmin::text, r.state_version, s.tool_name, b.body, b.cipher,
-    EXISTS (SELECT FROM interrupts_question q WHERE q.gate = g.id), past.*,
+SELECT clock_timestamp(), g.xmin::text, r.state_version, t.authority_version, s.tool_name,
+    b.body, b.cipher, EXISTS (SELECT FROM interrupts_question q WHERE q.gate = g.id), past.*,
     {", ".join(f"g.{field.column}" for field in _GATE)},
     {", ".join(f"c.{name}" for name in _CHECKPOINT)}
 FROM approvals_gate g
 JOIN interrupts_run r ON r.id = g.run_id
 JOIN interrupts_step s ON s.id = g.step_id
+JOIN tenants_tenant t ON t.id = g.tenant_id
 LEFT JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
 LEFT JOIN interrupts_interrupt i ON i.id = g.interrupt_id
 LEFT JOIN interrupts_checkpoint c ON c.id = i.checkpoint
@@ -67,8 +68,8 @@ CROSS JOIN LATERAL (
 WHERE g.id = %b::uuid
 """  # noqa: S608 - names of ours
 APPROVE: Final = (
-    "SELECT approvals_approve(%b::uuid, %b::uuid, %b::uuid, %b::bigint, %b::text::xid,"
-    " %b::timestamptz, %b::uuid, %b::text, %b::boolean, %b::text, %b::uuid,"
+    "SELECT approvals_approve(%b::uuid, %b::uuid, %b::uuid, %b::bigint, %b::bigint,"
+    " %b::text::xid, %b::timestamptz, %b::uuid, %b::text, %b::boolean, %b::text, %b::uuid,"
     " %b::text, %b::bytea, %b::bytea, %b::text,"
     " %b::bigint, %b::text, %b::text, %b::bytea, %b::smallint, %b::text::jsonb, %b::bytea,"
     " %b::boolean)"
@@ -96,6 +97,7 @@ class Seen(NamedTuple):
     at: datetime  # the database's time
     written: str  # the transaction that wrote the gate's row as it is
     state_version: int
+    under: int  # the tenant's authority version
     tool_name: str
     body: bytes | None  # the arguments; None where they were erased
     cipher: str | None
@@ -133,11 +135,12 @@ def seen(gate_id: UUID, row: Row) -> Seen:
     """Return what was looked up; Gate.DoesNotExist where there is no such gate."""
     if not row:
         raise Gate.DoesNotExist(f"gate {gate_id}")
-    at, written, version, tool, body, cipher, asked, counts = row[:_HELD]
+    at, written, version, under, tool, body, cipher, asked, counts = row[:_HELD]
     gate = dict(zip(_FIELDS, row[_HELD:_SHOWN], strict=True))
     taken = dict(zip(_CHECKPOINT, row[_SHOWN:], strict=True))
     checkpoint = _row(Checkpoint, taken) if taken["id"] else None
-    return Seen(at, written, version, tool, body, cipher, asked, Similar(*counts), gate, checkpoint)
+    similar = Similar(*counts)
+    return Seen(at, written, version, under, tool, body, cipher, asked, similar, gate, checkpoint)
 
 
 def approve(
@@ -197,6 +200,7 @@ def _written(
             decision.gate_id,
             found.run,
             found.state_version,
+            found.under,
             found.written,
             found.at,
             principal.id,

@@ -49,6 +49,7 @@ TOLD: Final = frozenset(
     }
 )
 SETTLERS: Final = (Role.OPERATOR, Role.ADMIN)
+_ACT: Final = tuple(role for role in Role if role != Role.VIEWER)
 # Most lost answers are found out by asking the tool; whom nobody can help is told after that.
 PATIENCE: Final = timedelta(minutes=1)
 
@@ -113,13 +114,16 @@ def tell_of_interrupt(work: Work, interrupt: Interrupt) -> None:
 def answerers(interrupt: Interrupt, run: Run) -> set[UUID]:
     """Return who is to answer the interrupt: not who opened it, and of deciders who approved its step.
 
-    A run's completion is agreed to neither by whom it is for nor by who answers for its agent.
+    A viewer answers nothing. A run's completion is agreed to neither by whom it is for nor by who
+    answers for its agent.
     """
-    found = _in_roles([role for role in SETTLERS if role in interrupt.who])
+    others: set[UUID] = set()
     if "requester" in interrupt.who and run.requested_by_id is not None:
-        found.add(run.requested_by_id)
+        others.add(run.requested_by_id)
     if "decider" in interrupt.who and interrupt.step is not None:
-        found |= _approvers(Step.objects.get(pk=str(interrupt.step)))
+        others |= _approvers(Step.objects.get(pk=str(interrupt.step)))
+    found = _in_roles([role for role in SETTLERS if role in interrupt.who])
+    found |= others and others & _in_roles(_ACT)
     if interrupt.reason == Reason.MILESTONE:
         found -= {run.requested_by_id, run.agent.owner_id}
     return {one for one in found if str(one) != interrupt.opened_by.get("id")}

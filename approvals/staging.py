@@ -19,8 +19,11 @@ from interrupts.work import Work
 def count(work: Work, gate: Gate) -> bool:
     """End the approvals that stand no more, and open the stage that is next; True: all are done.
 
-    Again changes nothing. Whoever is asked by it is told.
+    Again changes nothing. Whoever is asked by it is told. A gate whose time is up is left as it is
+    till that has been recorded: a stage that is opened has its time anew.
     """
+    if clocks.is_over(gate, work.now):
+        return False
     votes = _end_what_does_not_stand(work, gate)
     number = stages.open_stage(gate.all_stages, votes)
     if number is None:

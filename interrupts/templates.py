@@ -223,8 +223,8 @@ def _conceal(value: Any, secrets: Sequence[str]) -> Any:
         return {_conceal(key, secrets): _conceal(one, secrets) for key, one in value.items()}
     if isinstance(value, list):
         return [_conceal(one, secrets) for one in value]
-    if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in secrets:
-        return MASK
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return MASK if any(secret in str(value) for secret in secrets) else value
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, MASK)

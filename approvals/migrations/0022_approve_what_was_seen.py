@@ -10,8 +10,8 @@ BEFORE = (
     " text, text, bigint)"
 )
 AFTER = (
-    "approvals_approve(uuid, uuid, uuid, bigint, xid, timestamptz, uuid, text, boolean, text,"
-    " uuid, text, bytea, bytea, text, bigint, text, text, bytea, smallint, jsonb, bytea,"
+    "approvals_approve(uuid, uuid, uuid, bigint, bigint, xid, timestamptz, uuid, text, boolean,"
+    " text, uuid, text, bytea, bytea, text, bigint, text, text, bytea, smallint, jsonb, bytea,"
     " boolean)"
 )
 

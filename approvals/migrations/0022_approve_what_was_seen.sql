@@ -1,8 +1,10 @@
 -- Approves a gate where nothing stands in the way: the third hot write, a transaction by itself.
 --
--- Its caller has seen the gate, and says so: the run's version, who wrote the gate's row, and the
--- database's time then, which is the time of the approval. What it was told to write is what stands
--- in the answer that it keeps under the request's idempotency key, where there is one.
+-- Its caller has seen the gate, and says so: the run's version, the tenant's authority version, who
+-- wrote the gate's row, and the database's time then, which is the time of the approval. By that
+-- time all was there that the approval rests on, and nothing was written to the run since. What it
+-- was told to write is what stands in the answer that it keeps under the request's idempotency key,
+-- where there is one.
 --
 -- Returns the epoch of the run that is to be woken. NULL where anything is not plain (a refusal, an
 -- earlier vote, a change since it was seen, an edit of the rules since, a quorum, a child run, …)
@@ -10,9 +12,9 @@
 -- key's lock, without waiting for it; the drain lock, shared; the run's lock; look and write. With
 -- p_leave the session's tenant is taken off it, where something was written.
 CREATE FUNCTION approvals_approve(
-    p_tenant uuid, p_gate uuid, p_run uuid, p_version bigint, p_written xid, p_at timestamptz,
-    p_user uuid, p_digest text, p_confirmed boolean, p_typed text, p_decision uuid,
-    p_key_id text, p_inner bytea, p_outer bytea, p_actor text,
+    p_tenant uuid, p_gate uuid, p_run uuid, p_version bigint, p_under bigint, p_written xid,
+    p_at timestamptz, p_user uuid, p_digest text, p_confirmed boolean, p_typed text,
+    p_decision uuid, p_key_id text, p_inner bytea, p_outer bytea, p_actor text,
     p_lock bigint, p_caller text, p_key text, p_fingerprint bytea,
     p_status smallint, p_headers jsonb, p_body bytea, p_leave boolean
 ) RETURNS integer LANGUAGE plpgsql AS $$
@@ -32,13 +34,13 @@ BEGIN
     PERFORM set_config('abeyance.tenant_id', p_tenant::text, true),
         pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));
     SELECT o.status, o.epoch, o.agent_id, o.requested_by_id, o.open_interrupts, o.state_version,
-            o.journal_seq, o.journal_hash, o.due_at, o.damage
+            o.journal_seq, o.journal_hash, o.due_at, o.updated_at, o.damage
         INTO r FROM interrupts_run o WHERE o.id = p_run FOR NO KEY UPDATE;
     v_now := clock_timestamp();
     -- What was seen, and not long ago; a run goes on only from a history that verifies, and a long
     -- one is left to the long way.
     IF r.state_version IS DISTINCT FROM p_version OR r.status <> 'suspended'
-        OR p_at > v_now OR p_at < v_now - interval '2 seconds'
+        OR p_at > v_now OR p_at < v_now - interval '2 seconds' OR p_at < r.updated_at
         OR r.damage IS NOT NULL OR r.journal_seq > 64
     THEN
         RETURN NULL;
@@ -49,7 +51,7 @@ BEGIN
         FROM approvals_gate o
         JOIN interrupts_step s ON s.id = o.step_id
         JOIN interrupts_interrupt i ON i.id = o.interrupt_id
-        JOIN tenants_tenant t ON t.id = p_tenant
+        JOIN tenants_tenant t ON t.id = p_tenant AND t.authority_version = p_under
         WHERE o.id = p_gate AND o.run_id = p_run AND o.xmin = p_written
             AND o.state = 'pending' AND o.digest = p_digest
             AND s.status = 'waiting' AND s.gate = p_gate AND i.status = 'open'
@@ -72,7 +74,8 @@ BEGIN
     IF g.ceremony <> 'single' THEN
         IF NOT EXISTS (
                 SELECT FROM approvals_view w
-                WHERE w.gate_id = p_gate AND w.user_id = p_user AND w.digest = p_digest)
+                WHERE w.gate_id = p_gate AND w.user_id = p_user AND w.digest = p_digest
+                    AND w.at <= p_at)
             OR (g.ceremony = 'explicit' AND p_confirmed IS NOT TRUE)
             OR (g.ceremony = 'typed' AND p_typed IS DISTINCT FROM g.required_confirmation)
         THEN

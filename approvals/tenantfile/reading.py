@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, Final
@@ -26,8 +27,23 @@ class UnreadableFile(Exception):
         super().__init__("\n".join(faults))
 
 
+# Numbers that YAML 1.1 reads otherwise than they look: 0600 is 384, and 1:30 is 90.
+_NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_MISREAD: Final = re.compile(r"[-+]?0[0-9_]|.*:")
+
+
 class Loader(_SafeLoader):
-    """Refuses a mapping that says a key twice."""
+    """Refuses a mapping that says a key twice, and a scalar that is not what it seems to be."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's signature
+        if node.tag in _NUMBERS and _MISREAD.match(str(node.value)):
+            raise _refusal(node, f"write {node.value} as plain digits, or quote it")
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, LookupError, AttributeError) as fault:  # what PyYAML lets through
+            raise _refusal(
+                node, "this is no value of its kind; quote it to make it text"
+            ) from fault
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
         seen: set[Any] = set()
@@ -40,6 +56,10 @@ class Loader(_SafeLoader):
             if isinstance(key, Hashable):
                 seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+def _refusal(node: yaml.Node, said: str) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, said, node.start_mark)
 
 
 def read_documents(path: Path) -> list[Any]:

@@ -23,6 +23,10 @@ class Late(Exception):
     """It did not return in time, or too many did not before it. The message may be shown."""
 
 
+class BrokeOff(Exception):
+    """It wanted to end the thread or the process that it ran in, and has only ended itself."""
+
+
 class _Look:
     def __init__(self, name: str, act: Callable[[], Any]) -> None:
         self.name, self.act = name, act
@@ -45,7 +49,10 @@ class _Look:
 
 
 def within(seconds: float, name: str, act: Callable[[], Any]) -> Any:
-    """Return what `act` returns, or raise what it raises. Raises `Late` after so many seconds."""
+    """Return what `act` returns, or raise the exception that it raises.
+
+    Raises `Late` after so many seconds, `BrokeOff` where `act` would have ended the process.
+    """
     with _lock:
         if _late[name] >= MOST_LATE:
             raise Late("It was not asked: earlier looks of it have not ended.")
@@ -56,6 +63,8 @@ def within(seconds: float, name: str, act: Callable[[], Any]) -> Any:
     except Empty:
         look.leave()
         raise Late(f"It did not answer within {seconds:g} seconds.") from None
-    if fault is not None:
+    if isinstance(fault, Exception):
         raise fault
+    if fault is not None:
+        raise BrokeOff from fault
     return value

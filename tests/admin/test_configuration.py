@@ -439,7 +439,14 @@ def test_a_draft_is_written_as_yaml_its_faults_at_their_lines_and_its_difference
     told = answer.context["adminform"].form.errors["document"]
     assert "Line 9, “approvers: [nobody]”: /rules/1/approvers/0: There is no such group." in told
     assert any(one.startswith("Line 10, “expires_in: yes”: /rules/1/expires_in: ") for one in told)
-    bombs = ("a: &a [1]\nrules: *a\n", "rules: []\nrules: []\n", "rules: [\n", "", "---\n---\n1\n")
+    bombs = (
+        "a: &a [1]\nrules: *a\n",
+        "rules: []\nrules: []\n",
+        "rules: [\n",
+        "",
+        "---\n---\n1\n",
+        "a: 2026-13-45",
+    )
     for wrong in (*bombs, "rules: []\n---\nrules: []\n"):
         refused = browser.post(path, {"document": wrong, "why": ""})
         assert refused.status_code == 200, wrong

@@ -82,7 +82,9 @@ def test_what_is_sensitive_is_neither_kept_nor_shown_in_it(house: House) -> None
     house.tool(sensitive=["/card"])
     tried = {
         "summary": f"to {CARD}",
-        "changes": [{"object": f"card {CARD}", "after": {"number": int(CARD)}}],
+        "changes": [
+            {"object": f"card {CARD}", "after": {"number": int(CARD), "less": -float(CARD)}}
+        ],
         "warnings": [f"{CARD} is old"],
     }
 
@@ -90,7 +92,9 @@ def test_what_is_sensitive_is_neither_kept_nor_shown_in_it(house: House) -> None
 
     assert shown(house, gate)["why"]["dry_run"] == {
         "summary": "to •••",
-        "changes": [{"object": "card •••", "before": None, "after": {"number": "•••"}}],
+        "changes": [
+            {"object": "card •••", "before": None, "after": {"number": "•••", "less": "•••"}}
+        ],
         "warnings": ["••• is old"],
         "outdated": False,
         "differs_in": None,

@@ -6,14 +6,16 @@ from contextvars import Context
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from approvals import hot
 from approvals.authority import refusal_sql
 from approvals.models import Decision, Gate
+from approvals.services import assignments
 from interrupts.models import Interrupt, Run, Step
 from interrupts.services import damage
 from tenants import scope, statements
+from tenants.authority import raise_authority
 from tenants.idempotency import KeyName
 from tenants.models import IdempotentAnswer, JournalEntry
 from tenants.statements import prepared
@@ -198,6 +200,38 @@ def test_what_is_approved_is_what_was_seen_a_moment_ago(house):
     row = Gate.objects.get(pk=gate.pk)
     assert approved.shown.gate.headline == row.headline == "another"
     assert approved.decision.at == row.settled_at == now.at
+
+
+def look_at(house, gate):
+    house.look(gate, "alice")
+
+
+def change_authority(house, _):
+    house.grant("bob", "*")
+    with transaction.atomic():
+        raise_authority()
+
+
+def hand_over(house, gate):
+    assignments.reassign_gate(house.people["alice"], gate.pk, to="carol")
+
+
+@pytest.mark.parametrize("between", [look_at, change_authority, hand_over])
+def test_an_approval_is_no_older_than_what_it_rests_on_and_what_is_told_of_its_run(house, between):
+    house.tool(risk="medium")
+    gate, alice = house.ask(), house.people["alice"]
+    if between is not look_at:
+        look_at(house, gate)
+    found = hot.look(gate.pk)
+    between(house, gate)
+    before = house.trace(gate)
+
+    assert hot.approve(alice, found, gate.digest, None) is None
+    assert house.trace(gate) == before
+    assert hot.approve(alice, hot.look(gate.pk), gate.digest, None) is not None
+    told = JournalEntry.objects.filter(stream=gate.run_id).order_by("seq")
+    times = list(told.values_list("at", flat=True))
+    assert times == sorted(times)
 
 
 # Under an idempotency key

@@ -185,6 +185,40 @@ def test_a_stage_that_is_opened_again_has_its_time_again_within_the_whole(timed)
     assert is_sound(gate)
 
 
+@pytest.mark.parametrize("way", ["takes it back", "leaves"])
+def test_a_stage_whose_time_is_up_gives_no_stage_before_it_time_again(timed, way):
+    """Only the sweep has not come yet: what its end does is done, whoever loses an approval first."""
+    timed.policy({**ASKS, **WHOLE, "stages": [SOON, {**LEADS, "expires_in": 600}]})
+    gate = timed.ask()
+    timed.decide("alice", gate)
+    clock.move(601)
+    ends = ends_in(gate)
+    if way == "leaves":
+        leaves("finance", "alice")
+    else:
+        withdraw_decision(timed.people["alice"], gate.pk, vote_of(timed, "alice", gate).pk)
+    assert ends_in(gate) == ends
+    with pytest.raises(GateExpired):
+        timed.decide("bob", gate)
+    assert fresh(gate).state == "expired"
+    assert Step.objects.get(pk=gate.step_id).authorized_by is None
+    assert is_sound(gate)
+
+
+def test_a_stage_that_lost_an_approval_after_the_end_of_the_next_is_opened_as_that_escalates(timed):
+    gate = timed.ask()
+    timed.decide("alice", gate)
+    clock.move(601)
+    leaves("finance", "alice")
+    assert fresh(gate).stage == 2
+    gate = look(gate)
+    assert (gate.stage, gate.approvers, *ends_in(gate)) == (1, ["finance"], 900, "cancel")
+    timed.decide("bob", gate)
+    gate = fresh(gate)
+    assert (gate.stage, gate.approvers, *ends_in(gate)) == (2, ["heads"], 1200, "reject")
+    assert is_sound(gate)
+
+
 def test_what_is_taken_back_after_the_last_stage_waits_by_that_stages_clock(timed):
     timed.policy({**ASKS, **WHOLE, "cool_down": 900, "stages": [SOON, LATER]})
     gate = timed.ask()

@@ -69,7 +69,7 @@ def test_whoever_is_to_look_at_what_a_verifier_did_not_pass_is_told(
 
     found = told()
 
-    assert sorted(found) == ["ada", "alice", "olga", "vera"]
+    assert sorted(found) == ["ada", "alice", "olga"]  # vera, whom the run is for, only looks
     for one in found.values():
         assert one.subject == f"{start}: Refund 20.00 of p-1"
         assert f"Open the run: {BASE}/runs/{interrupt.run_id}" in one.body
@@ -100,14 +100,14 @@ def test_who_settles_no_more_or_does_not_want_it_is_not_told(
 @pytest.fixture
 def running(people: House) -> Run:
     people.policy(ALLOWED, milestones=[ENDS])
-    return people.run(requested_by="vera", idle_after=60, budget={"tokens": 10})
+    return people.run(requested_by="carol", idle_after=60, budget={"tokens": 10})
 
 
 @pytest.mark.parametrize(
     ("reason", "start", "who"),
     [
-        ("input_required", "A value is needed", ["ada", "olga", "vera"]),
-        ("context_missing", "Not known", ["ada", "olga", "vera"]),
+        ("input_required", "A value is needed", ["ada", "carol", "olga"]),
+        ("context_missing", "Not known", ["ada", "carol", "olga"]),
         ("agent_requested", "An agent asks", ["ada", "olga"]),
     ],
 )

@@ -531,6 +531,19 @@ GUARDS: tuple[Guard, ...] = (
         ("tests/approvals/test_hot.py::test_what_is_approved_is_what_was_seen_a_moment_ago",),
     ),
     Guard(
+        "an approval is no older than what it rests on",
+        "2: the time of an approval is after all that it rests on, and in its journal's order",
+        rewrite(
+            "approvals_approve",
+            ("AND w.at <= p_at", ""),
+            ("AND t.authority_version = p_under", ""),
+            ("OR p_at < r.updated_at", ""),
+        ),
+        (
+            "tests/approvals/test_hot.py::test_an_approval_is_no_older_than_what_it_rests_on_and_what_is_told_of_its_run",
+        ),
+    ),
+    Guard(
         "digest check at a decision, the long way",
         "2: an approval is of what was shown",
         patch("approvals.cases.check_state", nothing),
@@ -906,6 +919,12 @@ GUARDS: tuple[Guard, ...] = (
             f"{STAGE_ENDS}::test_the_whole_decision_ends_whatever_its_stages_have_left",
             f"{STAGE_ENDS}::test_whoever_decides_the_open_stage_extends_it_and_no_other_and_never_past_the_whole",
         ),
+    ),
+    Guard(
+        "the time of a stage that is up",
+        "no stage has time again once the open one's is up",
+        patch("approvals.clocks.is_over", nothing),
+        (f"{STAGE_ENDS}::test_a_stage_whose_time_is_up_gives_no_stage_before_it_time_again",),
     ),
     Guard(
         "what is stamped anew ends with its first substitution",

@@ -31,10 +31,24 @@ def test_a_file_holds_several_documents_and_json_is_yaml() -> None:
         (b"a: \xff", "not UTF-8 at byte 3"),
         ("a: \x01", "file: "),
         ("[" * 100_000, "file: "),
+        ("a: 2026-13-45", "file: line 1, column 4: "),
+        (f"a: {'9' * 5000}", "line 1, column 4: "),
+        ("a: [1, !!int x]", "line 1, column 8: "),
+        ("a: !!bool x", "line 1, column 4: "),
+        ("a: !!timestamp x", "line 1, column 4: "),
+        ("a: 1\nb: 0600", "line 2, column 4: write 0600 as plain digits"),
+        ("a: 1:30", "line 1, column 4: write 1:30 as plain digits"),
+        ("a: 1:30.5", "line 1, column 4: "),
     ],
 )
 def test_what_is_no_yaml_of_ours_is_told_with_its_line(text: str | bytes, told: str) -> None:
     assert told in refused(text)
+
+
+def test_a_number_is_what_it_looks_like_and_text_what_is_quoted() -> None:
+    text = "a: [0, -1, 0.5, 0x1F, 1.5e+3, '0600', \"1:30\", 09:00, 1e3]"
+    read = [0, -1, 0.5, 31, 1500.0, "0600", "1:30", "09:00", "1e3"]
+    assert parse_documents(text.encode(), "file") == [{"a": read}]
 
 
 @pytest.mark.parametrize(

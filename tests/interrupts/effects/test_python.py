@@ -321,8 +321,9 @@ def looked_at(call, preview, code):
 
 def test_a_declaration_may_name_what_previews_a_tool_that_has_no_preview(tools, call):
     assert looked_at(call, {"function": "looks.act"}, "{'summary': 's'}").summary == "s"
-    with pytest.raises(PreviewFailed, match="broke off"):
-        looked_at(call, {"function": "looks.act"}, "1 / 0")
+    for breaks in ("1 / 0", "exit(3)", "(_ for _ in ()).throw(KeyboardInterrupt)"):
+        with pytest.raises(PreviewFailed, match="broke off"):
+            looked_at(call, {"function": "looks.act"}, breaks)
 
 
 @pytest.mark.parametrize("name", ["looks.nowhere", "looks.later", "tools.echo"])
