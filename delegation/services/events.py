@@ -58,8 +58,9 @@ _TAKEN_BACK: Final = _DECISIONS.format(
     SELECT FROM delegation_decisionevent e
     WHERE e.source = d.id AND e.user_id = d.user_id AND e.kind = 'withdraw')"""
 )
+# Of several approvals of one person (one taken back, then given anew) it is about the last.
 _UNDONE: Final = """
-SELECT t.id, t.observed_at, d.id, d.user_id, e.data, e.tool, e.gate
+SELECT DISTINCT ON (t.id, d.user_id) t.id, t.observed_at, d.id, d.user_id, e.data, e.tool, e.gate
 FROM interrupts_receipt t
 JOIN interrupts_step s ON s.id = t.step_id
 JOIN approvals_decision d ON d.gate_id = s.authorized_gate AND d.verdict = 'approve'
@@ -70,7 +71,7 @@ WHERE t.id > %(after)s
         OR t.source = 'reconciliation' AND t.outcome = 'failed')
     AND NOT EXISTS (SELECT FROM delegation_decisionevent x
         WHERE x.source = t.id AND x.user_id = d.user_id AND x.kind = 'incident')
-ORDER BY t.id, d.id LIMIT %(limit)s
+ORDER BY t.id, d.user_id, d.id DESC LIMIT %(limit)s
 """
 
 
