@@ -283,7 +283,9 @@ class LearnerState(TenantOwned):
     through = models.UUIDField(null=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user"], name="one_learner_a_person")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="one_learner_a_person"),
+        ]
 
     def __str__(self) -> str:
         return f"what was learned of {self.user_id}"
@@ -322,7 +324,9 @@ class DelegationPreference(TenantOwned):
     asks_everything_since = models.DateTimeField(null=True)  # null: rules may speak for them
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user"], name="one_preference_a_person")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="one_preference_a_person"),
+        ]
 
     def __str__(self) -> str:
         return f"preference of {self.user_id}"
