@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from django.db.models import QuerySet
 
 from delegation import backtests, calls, locks, state
 from delegation.beside import modes_now
+from delegation.canonical import Canonical
 from delegation.learner import Learner
 from delegation.models import (
     DecisionEvent,
@@ -156,8 +158,8 @@ def _learn(user_id: UUID, modes: Modes) -> None:
         kept.state, kept.shadow = state.dump(studied.learner), studied.shadow
         kept.save()
     held = locks.lock_rules(user_id)
+    _count_in_days(held, new)
     for event in new:
-        _count_in_day(held, event)
         _heed_refusal(held, event)
     _Sync(user_id, modes, studied.learner, held, database_now()).all()
 
@@ -182,33 +184,43 @@ def _studied(kept: LearnerState, new: Sequence[DecisionEvent], settings: Setting
     return study(events_of(kept.user_id), settings)
 
 
-def _count_in_day(held: Sequence[Delegation], event: DecisionEvent) -> None:
-    """Count what the person approved in the day of the rules that cover it: the bounds are of both."""
-    if event.kind != EventKind.APPROVE:
-        return
-    call = backtests.call_of(event)
-    for rule in _of_unit(held, event) if call is not None else ():
-        if call is not None and calls.refusal(rule.predicate, call) is None:
-            day = locks.lock_day(rule.pk, event.at.astimezone(UTC).date())
-            days.count(day, call)
+def _count_in_days(held: Sequence[Delegation], new: Sequence[DecisionEvent]) -> None:
+    """Count what the person approved in the days of the rules that cover it: the bounds are of both.
+
+    The days are locked in order: by rule, then as they came.
+    """
+    for rule in held:
+        counted: dict[date, list[Canonical]] = defaultdict(list)
+        for event in new:
+            if event.kind == EventKind.APPROVE and (call := _covered(rule, event)) is not None:
+                counted[event.at.astimezone(UTC).date()].append(call)
+        for on, done in sorted(counted.items()):
+            day = locks.lock_day(rule.pk, on)
+            for call in done:
+                days.count(day, call)
             day.save(update_fields=["calls", "sums"])
+
+
+def _covered(rule: Delegation, event: DecisionEvent) -> Canonical | None:
+    """Return an event's call where the rule covers it, whatever its day has come to."""
+    call = backtests.call_of(event) if rule.unit == _unit_of(event) else None
+    covers = call is not None and calls.refusal(rule.predicate, call) is None
+    return call if covers else None
 
 
 def _heed_refusal(held: Sequence[Delegation], event: DecisionEvent) -> None:
     """Have an accepted rule sleep that would have allowed what its person refused, or was undone."""
     if event.kind not in REFUSALS:
         return
-    call = backtests.call_of(event)
     reason = PauseReason.INCIDENT if event.kind == EventKind.INCIDENT else PauseReason.REFUSED
-    for rule in _of_unit(held, event):
+    for rule in held:
         awake = rule.status == S.ACTIVE and rule.origin != Origin.LEARNED
-        if awake and call is not None and calls.refusal(rule.predicate, call) is None:
+        if awake and _covered(rule, event) is not None:
             rules.pause(rule, reason, SYSTEM, database_now())
 
 
-def _of_unit(held: Sequence[Delegation], event: DecisionEvent) -> list[Delegation]:
-    unit = f"{event.tool}@{event.data['tool_number']}"
-    return [one for one in held if one.unit == unit]
+def _unit_of(event: DecisionEvent) -> str:
+    return f"{event.tool}@{event.data['tool_number']}"
 
 
 @dataclass(frozen=True, slots=True)
