@@ -260,6 +260,7 @@ class EventStream(TenantOwned):
     decisions_through = models.UUIDField(default=UUID(int=0))
     receipts_through = models.UUIDField(default=UUID(int=0))
     learned = models.BigIntegerField(default=0)  # up to which everybody's rules follow
+    preset = models.CharField(max_length=20, default="")  # by which they do
     complete_at = models.DateTimeField(null=True)  # when everything was last looked at
     due_at = models.DateTimeField(null=True)
 

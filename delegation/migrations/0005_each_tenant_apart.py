@@ -1,4 +1,6 @@
-"""What is learned of a person in one tenant, and what they wish there, is apart from every other."""
+"""What is learned of a person in one tenant, and what they wish there, is apart from every
+other; and by which preset everybody's rules follow is kept, so that another one is taken up.
+"""
 
 from django.db import migrations, models
 
@@ -18,4 +20,7 @@ def unique(model: str, name: str) -> list[migrations.operations.base.Operation]:
 
 class Migration(migrations.Migration):
     dependencies = [("delegation", "0004_tenant_implied")]
-    operations = [one for each in OF_A_PERSON for one in unique(*each)]
+    operations = [
+        *(one for each in OF_A_PERSON for one in unique(*each)),
+        migrations.AddField("eventstream", "preset", models.CharField(default="", max_length=20)),
+    ]
