@@ -9,10 +9,12 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Assignment, Decision, Gate
+from approvals.services import decisions
 from approvals.services.grants import set_grants
 from delegation import authorizer, locks
 from delegation.models import Delegation, DelegationDay, DelegationUse, SpotCheck
 from delegation.services import rules
+from delegation.services.rebuilding import check
 from interrupts import verification
 from interrupts.models import Interrupt, Run
 from interrupts.services import steps
@@ -398,3 +400,25 @@ def test_a_day_out_of_order_is_not_waited_for(office, crew):
     assert waiting.result() == ["delegation"] * 2
     assert both("mail.send", TOOL) == ["delegation"] * 2
     assert sorted(DelegationDay.objects.values_list("calls", flat=True)) == [3, 3]
+
+
+def test_who_takes_back_what_their_rule_approved_is_asked_and_the_rule_sleeps(office):
+    rule, alice = office.rule(), office.house.people["alice"]
+    step = runs(office, office.propose)
+    decision = Decision.objects.get(gate=step.gate)
+    decisions.withdraw_decision(alice, decision.gate_id, decision.pk)
+    office.house.work(step.run_id)
+    assert (fresh(step).status, office.house.calls) == ("waiting", [])
+    gate = Gate.objects.get(pk=fresh(step).gate)
+    assert gate.state == "pending"
+    assert list(verification.of_tenant()) == []
+    office.catch_up()
+    assert kinds() == ["ran", "withdraw"]
+    assert (fresh(rule).status, fresh(rule).pause_reason) == ("paused", "refused")
+    office.look_and_decide(gate)
+    office.house.work(step.run_id)
+    assert len(office.house.calls) == 1
+    office.catch_up()
+    assert kinds() == ["ran", "withdraw", "approve"]
+    assert list(verification.of_tenant()) == []
+    assert check() == []
