@@ -253,3 +253,28 @@ def test_a_person_of_two_tenants_is_learned_of_in_each(office):
     rules.ask_everything(alice, wanted=False)
     assert not selectors.asks_everything(alice.id)
     assert LearnerState.objects.get().state is not None
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_of_many_decisions_each_batch_begins_where_the_last_one_ended(
+    office, monkeypatch, everything
+):
+    gate = office.ask()
+    office.look_and_decide(gate, hold_seconds=30)
+    move(3)
+    decisions.withdraw_decision(office.house.people["alice"], gate.pk, gate.decisions.get().pk)
+    office.approve(6)
+    read, begun = events._read, []
+
+    def remembered(statement, after, limit):
+        if statement == events._NEW:
+            begun.append(after)
+        return read(statement, after, limit)
+
+    monkeypatch.setattr(events, "_read", remembered)
+    monkeypatch.setattr(events, "BATCH", 2)
+    assert events.collect(everything=everything) == 8
+    assert begun == sorted(begun)
+    assert len(set(begun)) == 5
+    assert kinds() == ["approve"] * 7 + ["withdraw"]
+    assert events.collect(everything=everything) == 0

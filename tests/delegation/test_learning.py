@@ -127,8 +127,8 @@ def test_what_comes_late_is_learned_as_if_it_had_come_in_time(office, monkeypatc
     office.look_and_decide(late)
     hidden = events._decided
 
-    def without_the_last(stream, **more):
-        return [one for one in hidden(stream, **more) if one.gate != late.pk]
+    def without_the_last(after):
+        return [one for one in hidden(after) if one.gate != late.pk]
 
     with monkeypatch.context() as patch:
         patch.setattr(events, "_decided", without_the_last)
