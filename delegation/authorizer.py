@@ -137,13 +137,14 @@ def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement
         if coin(_key(), str(step.pk)) < rule.check_share:
             return dataclasses.replace(asked, detail={**asked.detail, _CHECK: rule})
         day = _day(work, rule)
-        if calls.refusal(rule.predicate, looked.call, day.spent) is not None:
+        if day is None or calls.refusal(rule.predicate, looked.call, day.spent) is not None:
             continue
         days.count(day, looked.call)
         return Judgement(
             verdict="allow",
             rule=str(rule.pk),
             policy_version=asked.policy_version,
+            valid_until=rule.expires_at,
             detail={_ALLOWED: Allowed(rule, body, day, asked)},
             seen=asked.seen,
             by=BY,
@@ -211,14 +212,21 @@ def _may(work: Work, looked: _Looked, rule: Delegation) -> bool:
     return acting_for is None and refused is None
 
 
-def _day(work: Work, rule: Delegation) -> DelegationDay:
-    """Return the rule's day, locked; what is judged together counts in one row."""
-    today = work.now.astimezone(UTC).date()
-    key = (DelegationDay, rule.pk)
-    if key not in work.memo:
-        work.memo[key] = locks.lock_day(rule.pk, today)
-    day: DelegationDay = work.memo[key]
-    return day
+def _day(work: Work, rule: Delegation) -> DelegationDay | None:
+    """Return the rule's day, locked; what is judged together counts in one row.
+
+    None: it comes before one that is held already, and others hold it: two that wait for each
+    other's days would both fail, so the person is asked instead.
+    """
+    days_held: dict[UUID, DelegationDay] = work.memo.setdefault(DelegationDay, {})
+    if rule.pk not in days_held:
+        today = work.now.astimezone(UTC).date()
+        in_order = all(held < rule.pk for held in days_held)
+        day = (locks.lock_day if in_order else locks.try_day)(rule.pk, today)
+        if day is None:
+            return None
+        days_held[rule.pk] = day
+    return days_held[rule.pk]
 
 
 def _still_allows(work: Work, step: Step, body: bytes, now: Judgement) -> bool:

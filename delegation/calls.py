@@ -18,7 +18,6 @@ from interrupts import paths
 from interrupts.models import Effect, Risk, ToolVersion
 
 WORKFLOW: Final = "@workflow"
-FREE: Final = "-"  # in the place of what is not compared
 _FILE: Final = "_"
 
 
@@ -63,11 +62,14 @@ def request_of(asked: Asked, tool: Tool, body: bytes) -> Request:
 
 
 def _flat(arguments: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the leaves by their dotted names, as roles name them."""
+    """Yield the leaves by their dotted names, as roles name them; an object without members is one.
+
+    It is not the same as its absence: to many tools it says "all" or "by default".
+    """
     for name, value in arguments.items():
         if "." in name:
             raise Unclear("arguments", "a name that cannot be told from others")
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _flat(value, f"{above}{name}.")
         else:
             yield f"{above}{name}", value
@@ -82,7 +84,7 @@ def kept(request: Request, arguments: Mapping[str, Any] | None = None) -> dict[s
 
 def _kept(name: str, role: Role, given: Mapping[str, Any], found: Canonical) -> Any:
     if role == "id":
-        return FREE
+        return canonical.FREE
     if role == "number":
         return format(found.amounts[name], "f")
     if role == "path":

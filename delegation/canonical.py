@@ -19,6 +19,7 @@ from delegation.records import Reason, Request, Role
 
 AGENT: Final = "@agent"
 MARK: Final = "@"  # before the names of what is no argument
+FREE: Final = "-"  # in the place of an identifier that is not kept
 RISKS: Final = ("low", "medium")
 LARGEST: Final = Decimal(2**53 - 1)
 LONGEST: Final = 200  # characters of a value
@@ -196,9 +197,12 @@ def _folder(name: str, given: Any) -> str:
 
 
 def _identifier(name: str, given: Any) -> str:
+    """An identifier is free, so what could be prose, a query, a command or an option is none."""
     if isinstance(given, int) and not isinstance(given, bool):
         return name
-    plain_text(name, given)
+    found = plain_text(name, given)
+    if _ACTIVE.search(found) or " " in found or (found.startswith("-") and found != FREE):
+        raise Unclear(name, "reads as more than an identifier")
     return name
 
 

@@ -1,7 +1,10 @@
 """Every row lock of delegation.
 
-Order: a run and its agent's days (interrupts/locks.py), then a rule's day; or the stream of events;
-or what was learned of a person, then their rules by id. The tenant's row is locked last.
+Order: a run and its agent's days (interrupts/locks.py), then rules' days by rule and day; or the
+stream of events; or what was learned of a person, then their rules by id, then the days. The tenant's
+row is locked last. What is proposed together may come to rules in any order: a day that is out of it
+is not waited for. A rule is locked so that what refers to it may still be written: whoever holds a
+day writes a use of the rule.
 """
 
 from __future__ import annotations
@@ -34,12 +37,12 @@ def lock_learner(user_id: UUID) -> LearnerState:
 
 def lock_rule(delegation_id: UUID) -> Delegation:
     """Lock and return a rule. Raises Delegation.DoesNotExist."""
-    return Delegation.objects.select_for_update().get(pk=delegation_id)
+    return Delegation.objects.select_for_update(no_key=True).get(pk=delegation_id)
 
 
 def lock_rules(user_id: UUID) -> list[Delegation]:
     """Lock and return a person's rules that have not ended, by id."""
-    rows = Delegation.objects.select_for_update().filter(
+    rows = Delegation.objects.select_for_update(no_key=True).filter(
         user=user_id, status__in=["suggested", "active", "paused"]
     )
     return list(rows.order_by("id"))
@@ -56,3 +59,9 @@ def lock_day(delegation_id: UUID, day: date) -> DelegationDay:
         DelegationDay.objects.bulk_create([made], ignore_conflicts=True)
         row = rows.get()
     return row
+
+
+def try_day(delegation_id: UUID, day: date) -> DelegationDay | None:
+    """Lock and return the row of a rule's day without waiting; None: others hold it, or make it."""
+    rows = DelegationDay.objects.select_for_update(no_key=True, skip_locked=True)
+    return rows.filter(delegation=delegation_id, day=day).first()

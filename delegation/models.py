@@ -260,6 +260,7 @@ class EventStream(TenantOwned):
     decisions_through = models.UUIDField(default=UUID(int=0))
     receipts_through = models.UUIDField(default=UUID(int=0))
     learned = models.BigIntegerField(default=0)  # up to which everybody's rules follow
+    preset = models.CharField(max_length=20, default="")  # by which they do
     complete_at = models.DateTimeField(null=True)  # when everything was last looked at
     due_at = models.DateTimeField(null=True)
 
@@ -283,7 +284,9 @@ class LearnerState(TenantOwned):
     through = models.UUIDField(null=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user"], name="one_learner_a_person")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="one_learner_a_person"),
+        ]
 
     def __str__(self) -> str:
         return f"what was learned of {self.user_id}"
@@ -322,7 +325,9 @@ class DelegationPreference(TenantOwned):
     asks_everything_since = models.DateTimeField(null=True)  # null: rules may speak for them
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user"], name="one_preference_a_person")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="one_preference_a_person"),
+        ]
 
     def __str__(self) -> str:
         return f"preference of {self.user_id}"

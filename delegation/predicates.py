@@ -82,7 +82,16 @@ def canonical_json(value: Any) -> bytes:
 
 
 def check(predicate: Any) -> None:
-    """See that this is a predicate and nothing beside. Raises `Unreadable`."""
+    """See that this is a predicate and nothing beside, each bound about something that it names.
+
+    Raises `Unreadable`.
+    """
+    _check_shape(predicate)
+    for fault in _without_effect(predicate):
+        raise Unreadable(fault)
+
+
+def _check_shape(predicate: Any) -> None:
     if not isinstance(predicate, dict) or not set(predicate) <= MEMBERS:
         raise Unreadable("A rule has `all`, `except_pairs`, `ceilings` and `per_day` only.")
     names = [_check_condition(one) for one in _list(predicate, "all")]
@@ -108,9 +117,10 @@ def narrow(predicate: Predicate, change: Predicate) -> Predicate:
     Raises `Unreadable` for what is no rule, `Widens` for what would allow more.
     """
     wanted = {**predicate, **change}
-    check(wanted)
+    _check_shape(wanted)
     for fault in _widenings(predicate, wanted):
         raise Widens(fault)
+    check(wanted)
     return wanted
 
 
@@ -188,6 +198,21 @@ def _check_condition(one: Any) -> str:
     if operator == "in":
         _check_values(one["in"])
     return str(one["f"])
+
+
+def _without_effect(predicate: Predicate) -> Iterator[str]:
+    """Yield what would bound nothing, since it is about no value or no amount that `all` names."""
+    operators = {one["f"]: next(iter(set(one) - {"f"})) for one in predicate["all"]}
+    pairs = predicate.get("except_pairs", ())
+    ceilings = predicate.get("ceilings", ())
+    listed = [half for pair in pairs for half in pair] + [one["when"] for one in ceilings]
+    amounts = [one["f"] for one in ceilings] + [*predicate.get("per_day", {}).get("sum", {})]
+    for name, _ in listed:
+        if operators.get(name) != "in":
+            yield f"`all` lists no values of `{name}`."
+    for name in amounts:
+        if operators.get(name) != "le":
+            yield f"`all` has no amount `{name}`."
 
 
 def _check_values(values: Any) -> None:

@@ -32,6 +32,8 @@ from tenants.scope import current_tenant_id
 from tenants.sealing import SealBroken
 
 BATCH: Final = 500
+EARLIEST: Final = UUID(int=0)
+LATER: Final = frozenset({EventKind.WITHDRAW, EventKind.INCIDENT})  # than the decision they are of
 # Ids carry the time at which they were made; what commits later than this after its id was made is
 # found by the daily look at everything.
 LATEST_COMMIT: Final = timedelta(minutes=15)
@@ -58,8 +60,9 @@ _TAKEN_BACK: Final = _DECISIONS.format(
     SELECT FROM delegation_decisionevent e
     WHERE e.source = d.id AND e.user_id = d.user_id AND e.kind = 'withdraw')"""
 )
+# Of several approvals of one person (one taken back, then given anew) it is about the last.
 _UNDONE: Final = """
-SELECT t.id, t.observed_at, d.id, d.user_id, e.data, e.tool, e.gate
+SELECT DISTINCT ON (t.id, d.user_id) t.id, t.observed_at, d.id, d.user_id, e.data, e.tool, e.gate
 FROM interrupts_receipt t
 JOIN interrupts_step s ON s.id = t.step_id
 JOIN approvals_decision d ON d.gate_id = s.authorized_gate AND d.verdict = 'approve'
@@ -70,7 +73,7 @@ WHERE t.id > %(after)s
         OR t.source = 'reconciliation' AND t.outcome = 'failed')
     AND NOT EXISTS (SELECT FROM delegation_decisionevent x
         WHERE x.source = t.id AND x.user_id = d.user_id AND x.kind = 'incident')
-ORDER BY t.id, d.id LIMIT %(limit)s
+ORDER BY t.id, d.user_id, d.id DESC LIMIT %(limit)s
 """
 
 
@@ -106,11 +109,12 @@ def collect(*, everything: bool = False) -> int:
     if modes_now().is_off:
         _look_again(queue.OFF)
         return 0
-    count = 0
-    while found := _collect(everything=everything):
+    count, after = 0, None
+    while found := _collect(after, everything=everything):
         count += len(found)
         if len(found) < BATCH:
             break
+        after = max((one.source for one in found if one.kind not in LATER), default=after)
     _look_again(queue.AGAIN if count else queue.IDLE)
     return count
 
@@ -122,11 +126,15 @@ def _look_again(after: timedelta) -> None:
         stream.save(update_fields=["due_at"])
 
 
-def _collect(*, everything: bool) -> list[DecisionEvent]:
-    """Append one batch, in a transaction of its own."""
+def _collect(after: UUID | None, *, everything: bool) -> list[DecisionEvent]:
+    """Append one batch, in a transaction of its own.
+
+    ``after``: the last decision of the batch before, since none is looked at twice.
+    """
     with transaction.atomic():
         stream = locks.lock_stream()
-        found = _append(stream, _decided(stream, everything=everything))
+        first = EARLIEST if everything else stream.decisions_through
+        found = _append(stream, _decided(first if after is None else after))
         if room := BATCH - len(found):
             # What was undone may be of a decision that became an event just now.
             found += _append(stream, _undone(stream, room, everything=everything))
@@ -152,8 +160,7 @@ def _before(newest: UUID) -> UUID:
     return UUID(int=max(milliseconds, 0) << 80)
 
 
-def _decided(stream: EventStream, *, everything: bool) -> list[DecisionEvent]:
-    after = UUID(int=0) if everything else stream.decisions_through
+def _decided(after: UUID) -> list[DecisionEvent]:
     rows = _read(_NEW, after, BATCH)
     made = [_event(row, _kind(row)) for row in rows]
     if len(rows) < BATCH:
@@ -299,7 +306,7 @@ def _withdrawn(row: _Decided) -> DecisionEvent:
 
 def _undone(stream: EventStream, limit: int, *, everything: bool) -> list[DecisionEvent]:
     """Return what was undone, or found to have failed, of what somebody had allowed."""
-    after = UUID(int=0) if everything else stream.receipts_through
+    after = EARLIEST if everything else stream.receipts_through
     with connection.cursor() as cursor:
         cursor.execute(_UNDONE, {"after": after, "limit": limit})
         rows = cursor.fetchall()

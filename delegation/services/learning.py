@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from delegation import backtests, calls, locks, state
 from delegation.beside import modes_now
+from delegation.canonical import Canonical
 from delegation.learner import Learner
 from delegation.models import (
     DecisionEvent,
@@ -26,10 +28,10 @@ from delegation.models import (
     PauseReason,
 )
 from delegation.modes import Mode, Modes
-from delegation.presets import CAUTIOUS, EAGER, Settings
-from delegation.records import Request
+from delegation.presets import Settings
 from delegation.rules import Rule
 from delegation.services import events
+from delegation.studying import PORTION, Studied, events_of, latest_of, settings_of, study
 from delegation.transitions import days, rules
 from tenants.clock import database_now
 from tenants.journal import SYSTEM
@@ -41,10 +43,6 @@ REFUSALS: Final = frozenset(
     {EventKind.REJECT, EventKind.EDIT, EventKind.WITHDRAW, EventKind.INCIDENT}
 )
 S = DelegationStatus
-
-
-def settings_of(modes: Modes) -> Settings:
-    return EAGER if modes.preset == EAGER.name else CAUTIOUS
 
 
 def catch_up() -> None:
@@ -62,21 +60,28 @@ def catch_up() -> None:
 
 
 def _learn_what_is_new() -> None:
-    stream = EventStream.objects.first()
-    if stream is None or stream.learned == stream.sequence:
+    """Learn from what is new; where the policy has another preset by now, again of everybody."""
+    stream, preset = EventStream.objects.first(), settings_of(modes_now()).name
+    if stream is None or (stream.learned, stream.preset) == (stream.sequence, preset):
         return
     new = DecisionEvent.objects.filter(sequence__gt=stream.learned, sequence__lte=stream.sequence)
-    learn(set(new.values_list("user_id", flat=True)))
+    people = set(new.values_list("user_id", flat=True))
+    if stream.preset != preset:
+        people.update(LearnerState.objects.values_list("user_id", flat=True))
+    learn(people)
     # Another pass may have gone further meanwhile.
     EventStream.objects.filter(learned__lt=stream.sequence).update(learned=stream.sequence)
+    EventStream.objects.exclude(preset=preset).update(preset=preset)
 
 
 def learn(people: Iterable[UUID]) -> None:
-    """Learn from what is new of these people, each in a transaction of their own; again: nothing."""
+    """Learn from what is new of these people, in transactions of a bounded size; again: nothing."""
     modes = modes_now()
     for user_id in sorted(people):
-        with transaction.atomic():
-            _learn(user_id, modes)
+        is_over = False
+        while not is_over:
+            with transaction.atomic():
+                is_over = _learn(user_id, modes)
 
 
 def fade() -> None:
@@ -98,117 +103,98 @@ def expire() -> None:
                 rules.end(rule, S.EXPIRED, SYSTEM, now)
 
 
-@dataclass(slots=True)
-class Studied:
-    """A person's learner with what it took, and what of it is kept."""
+def _learn(user_id: UUID, modes: Modes) -> bool:
+    """Learn from the next portion of a person's events; say whether it was the last.
 
-    learner: Learner
-    shadow: dict[str, dict[str, int]]
-
-    def take(self, event: DecisionEvent) -> None:
-        """Learn from one event."""
-        request = backtests.request_of(event)
-        if request is None:
-            return
-        at = event.at.timestamp()
-        if event.kind == EventKind.RAN:
-            self.learner.ran(request, at)
-        elif event.kind == EventKind.INCIDENT:
-            self.learner.incident(request, at)
-        else:
-            self._shade(event, request)
-            self.learner.observe(request, backtests.answer_of(event), at)
-
-    def _shade(self, event: DecisionEvent, request: Request) -> None:
-        """Count what would have run without asking if only that were proven."""
-        ruling = self.learner.decide(request)
-        if event.kind == EventKind.WITHDRAW or not ruling.would:
-            return
-        if ruling.reason.kind != "not_proven":
-            return
-        tally = self.shadow.setdefault(request.unit, {"would": 0, "refused": 0})
-        tally["would"] += 1
-        tally["refused"] += event.kind != EventKind.APPROVE
-
-
-def study(events: Iterable[DecisionEvent], settings: Settings) -> Studied:
-    """Return what these events, in order, teach."""
-    studied = Studied(Learner(settings), {})
-    for event in events:
-        studied.take(event)
-    return studied
-
-
-def events_of(user_id: UUID) -> QuerySet[DecisionEvent]:
-    """Return a person's events in the order in which they are learned from."""
-    return DecisionEvent.objects.filter(user=user_id).order_by("at", "source", "kind")
-
-
-def _learn(user_id: UUID, modes: Modes) -> None:
-    kept = locks.lock_learner(user_id)
-    new = list(events_of(user_id).filter(sequence__gt=kept.sequence))
-    studied = _studied(kept, new, settings_of(modes))
-    if new:
-        last = max(new, key=_order)
-        if kept.through_at is None or _order(last) > (kept.through_at, kept.through):
-            kept.through_at, kept.through = last.at, last.source
-        kept.sequence = max(one.sequence for one in new)
+    Their rules follow then only: what comes next may refuse what a portion shows.
+    """
+    kept, settings = locks.lock_learner(user_id), settings_of(modes)
+    new = _portion(user_id, kept.sequence)
+    studied = _studied(kept, new, settings)
+    if new or (kept.state is not None and kept.state.get("settings") != settings.digest):
+        kept.through_at, kept.through = max([*map(_order, new), *_learned_through(kept)])
+        kept.sequence = max([kept.sequence, *(one.sequence for one in new)])
         kept.state, kept.shadow = state.dump(studied.learner), studied.shadow
         kept.save()
-    held = locks.lock_rules(user_id)
+    held, is_over = locks.lock_rules(user_id), len(new) < PORTION
+    _count_in_days(held, new)
     for event in new:
-        _count_in_day(held, event)
         _heed_refusal(held, event)
-    _Sync(user_id, modes, studied.learner, held, database_now()).all()
+    if is_over:
+        _Sync(user_id, modes, studied.learner, held, database_now()).all()
+    return is_over
 
 
-def _order(event: DecisionEvent) -> tuple[datetime, Any]:
+def _portion(user_id: UUID, after: int) -> list[DecisionEvent]:
+    """Return the next events of a person by their numbers, in the order they are learned from."""
+    found = DecisionEvent.objects.filter(user=user_id, sequence__gt=after).order_by("sequence")
+    return sorted(found[:PORTION], key=lambda one: (*_order(one), one.kind))
+
+
+def _order(event: DecisionEvent) -> tuple[datetime, UUID]:
     return event.at, event.source
 
 
+def _learned_through(kept: LearnerState) -> list[tuple[datetime, UUID]]:
+    """Return the last event that was learned from, in their order; nothing: none was."""
+    if kept.through_at is None or kept.through is None:
+        return []
+    return [(kept.through_at, kept.through)]
+
+
 def _studied(kept: LearnerState, new: Sequence[DecisionEvent], settings: Settings) -> Studied:
-    """Go on from what is kept; from the first event where one came late, or settings changed."""
-    in_order = (
-        kept.through_at is None or not new or _order(new[0]) > (kept.through_at, kept.through)
-    )
+    """Go on from what is kept; from the first event where one came late, or settings changed.
+
+    What is appended meanwhile is not among them: the next portion has it.
+    """
+    through = max([kept.sequence, *(one.sequence for one in new)])
+    in_order = all(_order(new[0]) > last for last in _learned_through(kept)) if new else True
     if kept.state is not None and in_order:
-        try:
+        with suppress(state.OtherVersion):
             studied = Studied(state.load(kept.state, settings), dict(kept.shadow))
-        except state.OtherVersion:
-            return study(events_of(kept.user_id), settings)
+            for event in new:
+                studied.take(event)
+            return studied
+    return study(events_of(kept.user_id, through), settings)
+
+
+def _count_in_days(held: Sequence[Delegation], new: Sequence[DecisionEvent]) -> None:
+    """Count what the person approved in the days of the rules that cover it: the bounds are of both.
+
+    The days are locked in order: by rule, then as they came.
+    """
+    for rule in held:
+        counted: dict[date, list[Canonical]] = defaultdict(list)
         for event in new:
-            studied.take(event)
-        return studied
-    return study(events_of(kept.user_id), settings)
-
-
-def _count_in_day(held: Sequence[Delegation], event: DecisionEvent) -> None:
-    """Count what the person approved in the day of the rules that cover it: the bounds are of both."""
-    if event.kind != EventKind.APPROVE:
-        return
-    call = backtests.call_of(event)
-    for rule in _of_unit(held, event) if call is not None else ():
-        if call is not None and calls.refusal(rule.predicate, call) is None:
-            day = locks.lock_day(rule.pk, event.at.astimezone(UTC).date())
-            days.count(day, call)
+            if event.kind == EventKind.APPROVE and (call := _covered(rule, event)) is not None:
+                counted[event.at.astimezone(UTC).date()].append(call)
+        for on, done in sorted(counted.items()):
+            day = locks.lock_day(rule.pk, on)
+            for call in done:
+                days.count(day, call)
             day.save(update_fields=["calls", "sums"])
+
+
+def _covered(rule: Delegation, event: DecisionEvent) -> Canonical | None:
+    """Return an event's call where the rule covers it, whatever its day has come to."""
+    call = backtests.call_of(event) if rule.unit == _unit_of(event) else None
+    covers = call is not None and calls.refusal(rule.predicate, call) is None
+    return call if covers else None
 
 
 def _heed_refusal(held: Sequence[Delegation], event: DecisionEvent) -> None:
     """Have an accepted rule sleep that would have allowed what its person refused, or was undone."""
     if event.kind not in REFUSALS:
         return
-    call = backtests.call_of(event)
     reason = PauseReason.INCIDENT if event.kind == EventKind.INCIDENT else PauseReason.REFUSED
-    for rule in _of_unit(held, event):
+    for rule in held:
         awake = rule.status == S.ACTIVE and rule.origin != Origin.LEARNED
-        if awake and call is not None and calls.refusal(rule.predicate, call) is None:
+        if awake and _covered(rule, event) is not None:
             rules.pause(rule, reason, SYSTEM, database_now())
 
 
-def _of_unit(held: Sequence[Delegation], event: DecisionEvent) -> list[Delegation]:
-    unit = f"{event.tool}@{event.data['tool_number']}"
-    return [one for one in held if one.unit == unit]
+def _unit_of(event: DecisionEvent) -> str:
+    return f"{event.tool}@{event.data['tool_number']}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +335,6 @@ def _why_not(rule: Rule) -> PauseReason:
 
 def backtest_of(user_id: UUID, tool: str | UUID, number: int, predicate: Any) -> dict[str, Any]:
     """Return what a rule would have done over the person's latest decisions on the tool."""
-    found = events_of(user_id).filter(tool=tool, data__tool_number=number).reverse()
+    found = latest_of(user_id).filter(tool=tool, data__tool_number=number)
     latest = list(found[:LONGEST_BACKTEST])
     return backtests.backtest(predicate, reversed(latest))

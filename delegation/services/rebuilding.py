@@ -8,10 +8,9 @@ from uuid import UUID
 from django.db import transaction
 
 from delegation import locks, predicates, state
-from delegation.beside import modes_now
 from delegation.learner import Learner
-from delegation.models import DecisionEvent, Delegation, DelegationStatus, LearnerState, Origin
-from delegation.services.learning import settings_of, study
+from delegation.models import Delegation, DelegationStatus, LearnerState, Origin
+from delegation.studying import events_of, settings_kept, study
 
 LEARNED_STATES = (DelegationStatus.SUGGESTED, DelegationStatus.ACTIVE)
 
@@ -50,9 +49,12 @@ def rebuild() -> list[UUID]:
 
 
 def _again(kept: LearnerState) -> tuple[Learner, dict[str, dict[str, int]]]:
-    """Learn again from those events from which it was learned."""
-    events = DecisionEvent.objects.filter(user=kept.user_id, sequence__lte=kept.sequence)
-    studied = study(events.order_by("at", "source", "kind"), settings_of(modes_now()))
+    """Learn again from those events from which it was learned, under the settings of then.
+
+    Where the policy has another preset since, everybody is learned of again by the next pass.
+    """
+    events = events_of(kept.user_id, kept.sequence)
+    studied = study(events, settings_kept(kept))
     return studied.learner, studied.shadow
 
 

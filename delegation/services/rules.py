@@ -34,7 +34,8 @@ from delegation.models import (
 from delegation.modes import Mode
 from delegation.predicates import Unreadable, Widens
 from delegation.records import Tool as LearnedTool
-from delegation.services.learning import backtest_of, settings_of
+from delegation.services.learning import backtest_of
+from delegation.studying import settings_of
 from delegation.transitions import rules as transitions
 from interrupts.models import Tool
 from interrupts.services.acting import role_now

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Assignment, Decision, Gate
+from approvals.services import decisions
 from approvals.services.grants import set_grants
-from delegation import authorizer
+from delegation import authorizer, locks
 from delegation.models import Delegation, DelegationDay, DelegationUse, SpotCheck
 from delegation.services import rules
+from delegation.services.rebuilding import check
 from interrupts import verification
 from interrupts.models import Interrupt, Run
 from interrupts.services import steps
+from tenants.clock import database_now
 from tenants.journal import SYSTEM
 from tenants.models import Agent, JournalEntry
 from tests.approvals.house import fresh
 from tests.clock import move
-from tests.delegation.office import CALL, DAY, PREDICATE, TOOL, kinds
+from tests.delegation.office import CALL, DAY, PREDICATE, ROLES, SCHEMA, TOOL, kinds
 
 ASKS = {"name": "ask", "trigger": "action", "tools": ["*"], "then": "approve"}
 
@@ -349,3 +354,71 @@ def test_a_tenant_without_rules_pays_no_statement_for_them(office):
     with CaptureQueriesContext(connection) as asked:
         office.propose(run=runs_of[1])
     assert not [one for one in asked if "delegation_delegation" in one["sql"]]
+
+
+def test_what_a_rule_allowed_starts_no_later_than_the_rule_lasts(office):
+    rule = office.rule()
+    Delegation.objects.filter(pk=rule.pk).update(expires_at=database_now() + timedelta(minutes=1))
+    step = runs(office, office.propose)
+    move(61)
+    office.house.work(step.run_id)
+    assert (fresh(step).status, office.house.calls) == ("waiting", [])
+    assert Gate.objects.filter(step=step, state="pending").count() == 1
+    assert list(verification.of_tenant()) == []
+
+
+def test_learning_holds_a_persons_rules_and_their_calls_run_meanwhile(office, crew):
+    rule = office.rule()
+    with transaction.atomic():
+        assert locks.lock_rules(rule.user_id) == [rule]
+        assert locks.lock_rule(rule.pk) == rule
+        step = crew.start(office.propose).result()
+        assert step.authorized_by == "delegation"
+
+
+def test_a_day_out_of_order_is_not_waited_for(office, crew):
+    office.house.tool("mail.send", arguments=SCHEMA, roles=ROLES)
+    first, alice = office.rule(), office.house.people["alice"]
+    second = rules.propose_by_hand(alice, "mail.send", PREDICATE)
+    rules.accept(alice, second.pk)
+    Delegation.objects.update(check_share=0)
+    assert first.pk < second.pk
+    runs(office, office.propose)
+
+    def both(*tools):
+        run = office.house.run()
+        proposals = [{"tool": name, "arguments": CALL} for name in tools]
+        made, _ = steps.propose(office.house.agent, run.pk, proposals=proposals)
+        return [one.authorized_by for one in made]
+
+    with transaction.atomic():
+        locks.lock_day(first.pk, database_now().date())
+        worker = crew.start(lambda: both("mail.send", TOOL))
+        assert worker.result() == ["delegation", None]
+        waiting = crew.start(lambda: both(TOOL, "mail.send"))
+        waiting.waits()
+    assert waiting.result() == ["delegation"] * 2
+    assert both("mail.send", TOOL) == ["delegation"] * 2
+    assert sorted(DelegationDay.objects.values_list("calls", flat=True)) == [3, 3]
+
+
+def test_who_takes_back_what_their_rule_approved_is_asked_and_the_rule_sleeps(office):
+    rule, alice = office.rule(), office.house.people["alice"]
+    step = runs(office, office.propose)
+    decision = Decision.objects.get(gate=step.gate)
+    decisions.withdraw_decision(alice, decision.gate_id, decision.pk)
+    office.house.work(step.run_id)
+    assert (fresh(step).status, office.house.calls) == ("waiting", [])
+    gate = Gate.objects.get(pk=fresh(step).gate)
+    assert gate.state == "pending"
+    assert list(verification.of_tenant()) == []
+    office.catch_up()
+    assert kinds() == ["ran", "withdraw"]
+    assert (fresh(rule).status, fresh(rule).pause_reason) == ("paused", "refused")
+    office.look_and_decide(gate)
+    office.house.work(step.run_id)
+    assert len(office.house.calls) == 1
+    office.catch_up()
+    assert kinds() == ["ran", "withdraw", "approve"]
+    assert list(verification.of_tenant()) == []
+    assert check() == []

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from delegation.calls import Asked, request_of
 from delegation.canonical import LONGEST, Unclear, canonical, read
 from delegation.records import Tool
 from tests.delegation.histories import FILE, MAIL, REFUND, call
@@ -227,6 +228,50 @@ def test_arguments_that_two_readers_understand_differently_are_refused(text):
 
 def test_arguments_are_read_with_exact_numbers():
     assert read(b'{"amount": 0.10, "n": 3}') == {"amount": Decimal("0.10"), "n": 3}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "DROP TABLE orders",
+        "o-1 and all others",
+        "o-1;reboot",
+        "$(reboot)",
+        "o-1'OR'1'='1",
+        "-rf",
+        "--all",
+        "*",
+        "../o-1",
+        "http://evil.example",
+        "{{secret}}",
+    ],
+)
+def test_what_reads_as_more_than_an_identifier_is_none(order):
+    assert unclear(order=order).name == "order"
+
+
+@pytest.mark.parametrize("order", ["o-1", "INV_2026.7/a", "ann@shop.example", 77, "-"])
+def test_an_identifier_of_one_word_is_free(order):
+    assert canonical(call(0, order=order)).free == {"order"}
+
+
+def request(tool, body):
+    return request_of(Asked("s", 0.0, "agent-a", "refunds"), tool, body)
+
+
+def test_an_object_without_members_is_not_the_same_as_its_absence():
+    tool = Tool("list", 1, "low", {"filter.tier": "enum"})
+    assert canonical(request(tool, b'{"filter":{"tier":"gold"}}')).values["filter.tier"] == "gold"
+    for body in (
+        b'{"filter":{"tier":"gold"},"everybody":{}}',
+        b'{"filter":{"tier":"gold","or":{}}}',
+        b'{"filter":{"tier":{}}}',
+        b'{"filter":{"tier":"gold"},"everybody":[]}',
+        b'{"filter":{}}',
+        b'{"filter.tier":"gold"}',
+    ):
+        with pytest.raises(Unclear):
+            canonical(request(tool, body))
 
 
 def test_what_is_of_high_risk_or_of_another_role_is_never_learned():

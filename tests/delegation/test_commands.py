@@ -17,11 +17,11 @@ from tests.clock import move
 def said(*arguments):
     """Run the command outside the tenant's scope, as a shell does; return what it printed."""
     out, tenant = StringIO(), scope.current_tenant_id()
-    token = scope._tenant_id.set(None)
+    token = scope._scope.set(None)
     try:
         call_command("delegation", *arguments, stdout=out)
     finally:
-        scope._tenant_id.reset(token)
+        scope._scope.reset(token)
         scope._set_variable(tenant)
     return out.getvalue()
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pytest
 from django.db import IntegrityError, InternalError, ProgrammingError, transaction
 
 from approvals.services import decisions
 from approvals.services.bulk import Chosen, approve_together
 from approvals.services.grants import set_grants
-from delegation import sweep, tasks
-from delegation.models import DecisionEvent, EventStream
-from delegation.services import events
+from delegation import locks, selectors, sweep, tasks
+from delegation.models import DecisionEvent, EventStream, LearnerState
+from delegation.services import events, rules
 from interrupts.models import Step
 from tenants import scope
+from tenants.ids import uuid7
 from tenants.journal import SYSTEM
+from tenants.models import Membership, Role, Tenant
 from tenants.scope import tenant_scope
 from tests.approvals.house import fresh
 from tests.clock import move
@@ -188,13 +193,88 @@ def test_the_sweep_hints_at_every_tenant_that_is_due_and_the_task_collects(offic
     monkeypatch.setattr("delegation.queue.send", sent.append)
     office.approve()
     tenant = office.house.tenant.pk
-    token = scope._tenant_id.set(None)
+    token = scope._scope.set(None)
     try:
         assert sweep.sweep_events() == 1
         assert sweep.sweep_events() == 0
         assert sent == [str(tenant)]
         tasks.collect(tenant_id=str(tenant))
     finally:
-        scope._tenant_id.reset(token)
+        scope._scope.reset(token)
     with tenant_scope(tenant):
         assert kinds() == ["approve"]
+
+
+def test_what_was_undone_is_one_incident_of_a_person_who_approved_it_twice(office):
+    office.tool(compensate={})
+    gate = office.ask()
+    office.look_and_decide(gate, hold_seconds=30)
+    move(3)
+    first = gate.decisions.get()
+    decisions.withdraw_decision(office.house.people["alice"], gate.pk, first.pk)
+    office.look_and_decide(fresh(gate))
+    office.house.work(gate.run_id)
+    events.collect()
+    office.undone(Step.objects.get(pk=gate.step_id))
+    assert events.collect() == 1
+    assert kinds() == ["approve", "approve", "withdraw", "incident"]
+    last = gate.decisions.order_by("id").last()
+    assert DecisionEvent.objects.get(kind="incident").data["decision"] == str(last.pk)
+    office.reject(tier="basic")
+    assert events.collect() == 1  # nothing stands in the way of what comes after it
+
+
+@contextmanager
+def elsewhere(tenant):
+    """Work for another tenant meanwhile."""
+    here = scope.current_tenant_id()
+    token = scope._scope.set(None)
+    try:
+        with tenant_scope(tenant):
+            yield
+    finally:
+        scope._scope.reset(token)
+        scope._set_variable(here)
+
+
+def test_a_person_of_two_tenants_is_learned_of_in_each(office):
+    office.approve(2)
+    office.catch_up()
+    alice, other = office.house.people["alice"], uuid7()
+    rules.ask_everything(alice)
+    with elsewhere(other):
+        Tenant.objects.create(id=other, slug="other", name="Other")
+        Membership.objects.create(user_id=alice.id, role=Role.APPROVER)
+        assert not selectors.asks_everything(alice.id)
+        rules.ask_everything(replace(alice, tenant_id=other))
+        assert selectors.asks_everything(alice.id)
+        with transaction.atomic():
+            assert locks.lock_learner(alice.id).state is None
+    rules.ask_everything(alice, wanted=False)
+    assert not selectors.asks_everything(alice.id)
+    assert LearnerState.objects.get().state is not None
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_of_many_decisions_each_batch_begins_where_the_last_one_ended(
+    office, monkeypatch, everything
+):
+    gate = office.ask()
+    office.look_and_decide(gate, hold_seconds=30)
+    move(3)
+    decisions.withdraw_decision(office.house.people["alice"], gate.pk, gate.decisions.get().pk)
+    office.approve(6)
+    read, begun = events._read, []
+
+    def remembered(statement, after, limit):
+        if statement == events._NEW:
+            begun.append(after)
+        return read(statement, after, limit)
+
+    monkeypatch.setattr(events, "_read", remembered)
+    monkeypatch.setattr(events, "BATCH", 2)
+    assert events.collect(everything=everything) == 8
+    assert begun == sorted(begun)
+    assert len(set(begun)) == 5
+    assert kinds() == ["approve"] * 7 + ["withdraw"]
+    assert events.collect(everything=everything) == 0

@@ -146,7 +146,17 @@ def test_an_approval_less_never_widens_a_rule(asked, data):
     history = [event(f"e{at:03}", "answer", one, GOOD) for at, one in enumerate(asked)]
     left_out = data.draw(st.integers(0, len(history) - 1))
     without = [one for at, one in enumerate(history) if at != left_out]
-    assert_no_wider(again(history), again(without))
+    assert_covers_no_more(again(history), again(without))
+
+
+def test_an_approval_less_can_prove_a_rule_sooner_since_its_day_had_fewer_calls():
+    early = [call(0, amount=5, context={"env": env}) for env in ("staging", "prod")]
+    usual = [call(at, amount=5) for at in (*[0] * 5, 960, 960)]
+    asked = [*early, call(0, amount=20), *usual]
+    history = [event(f"e{at:03}", "answer", one, GOOD) for at, one in enumerate(asked)]
+    counted = [again(one).units.popitem()[1].clean for one in (history, history[1:])]
+    assert counted[0] < counted[1]
+    assert_covers_no_more(again(history), again(history[1:]))
 
 
 @given(histories())
@@ -159,6 +169,13 @@ def test_the_last_approval_less_never_widens_a_rule(history):
 
 
 def assert_no_wider(before, after):
+    assert_covers_no_more(before, after)
+    for one in CALLS:
+        if after.decide(one).automatic:
+            assert before.decide(one).automatic
+
+
+def assert_covers_no_more(before, after):
     at = max(before.last_at, after.last_at)
     wide, narrow = by_tool(before.rules(at)), by_tool(after.rules(at))
     for unit, rule in narrow.items():
@@ -166,9 +183,6 @@ def assert_no_wider(before, after):
             if matches(rule.predicate, canonical(one)):
                 assert unit in wide
                 assert matches(wide[unit].predicate, canonical(one))
-    for one in CALLS:
-        if after.decide(one).automatic:
-            assert before.decide(one).automatic
 
 
 def by_tool(rules: list[Rule]) -> dict[tuple[str, int], Rule]:

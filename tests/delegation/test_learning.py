@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from delegation import state, studying
 from delegation.models import DecisionEvent, Delegation, DelegationVersion, LearnerState
+from delegation.presets import CAUTIOUS, EAGER
 from delegation.services import events, learning, rules
 from delegation.services.rebuilding import check
+from delegation.studying import study
 from tenants.models import Tenant
 from tests.approvals.house import fresh
 from tests.clock import move
@@ -113,8 +116,8 @@ def test_what_is_learned_is_the_same_in_whatever_order_and_portions_it_came(offi
     assert check() == []
     # One by one in the reverse order, as if every event had come late.
     late = list(DecisionEvent.objects.order_by("-sequence"))
-    studied = learning.study(sorted(late, key=lambda one: (one.at, one.source)), learning.CAUTIOUS)
-    assert learning.state.dump(studied.learner) == kept.state
+    studied = study(sorted(late, key=lambda one: (one.at, one.source)), CAUTIOUS)
+    assert state.dump(studied.learner) == kept.state
     assert rule.version >= 1
 
 
@@ -124,8 +127,8 @@ def test_what_comes_late_is_learned_as_if_it_had_come_in_time(office, monkeypatc
     office.look_and_decide(late)
     hidden = events._decided
 
-    def without_the_last(stream, **more):
-        return [one for one in hidden(stream, **more) if one.gate != late.pk]
+    def without_the_last(after):
+        return [one for one in hidden(after) if one.gate != late.pk]
 
     with monkeypatch.context() as patch:
         patch.setattr(events, "_decided", without_the_last)
@@ -197,3 +200,51 @@ def test_a_template_is_suggested_only_to_whom_it_is_proven_for(office):
     assert offered.status == "suggested"
     rules.accept(office.house.people["alice"], offered.pk)
     assert fresh(offered).status == "active"
+
+
+def test_another_preset_is_taken_up_and_what_was_learned_before_is_still_checked(office):
+    office.approve(8)
+    office.catch_up()
+    assert LearnerState.objects.get().state["settings"] == CAUTIOUS.digest
+    office.house.policy(delegation={"preset": "eager"})
+    assert check() == []
+    office.catch_up()
+    assert LearnerState.objects.get().state["settings"] == EAGER.digest
+    assert check() == []
+    before = LearnerState.objects.values().get()
+    office.catch_up()
+    assert LearnerState.objects.values().get() == before
+
+
+def test_what_is_appended_while_it_is_learned_is_learned_once(office, monkeypatch, crew):
+    office.approve(3)
+    events.collect()
+    office.reject(tier="silver")
+    portion = learning._portion
+
+    def meanwhile(*said):
+        found = portion(*said)
+        crew.start(events.collect).result()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learning, "_portion", meanwhile)
+        learning.learn([office.house.people["alice"].id])
+    assert LearnerState.objects.get().sequence == 3
+    office.catch_up()
+    assert LearnerState.objects.get().sequence == 4
+    assert check() == []
+
+
+def test_many_events_are_learned_in_portions_and_rules_follow_the_last(office, monkeypatch):
+    office.house.policy(delegation={"mode": "automatic"})
+    office.approve(26)
+    office.reject()
+    events.collect()
+    monkeypatch.setattr(learning, "PORTION", 5)
+    monkeypatch.setattr(studying, "PORTION", 5)
+    office.catch_up()
+    assert LearnerState.objects.get().sequence == 27
+    assert check() == []
+    # Of the approvals alone it would have begun.
+    assert not Delegation.objects.filter(accepted_at__isnull=False).exists()

@@ -130,3 +130,25 @@ def test_what_is_no_rule_is_refused(change):
         check({**RULE, **change})
     with pytest.raises(Unreadable):
         narrow(RULE, change)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"per_day": {"calls": 5, "sum": {"amonut": "1"}}},
+        {"per_day": {"calls": 5, "sum": {"tier": "1"}}},
+        {"ceilings": [{"f": "amonut", "le": "1", "when": ["tier", "basic"]}]},
+        {"ceilings": [{"f": "amount", "le": "1", "when": ["teir", "basic"]}]},
+        {"ceilings": [{"f": "amount", "le": "1", "when": ["order", "o-1"]}]},
+        {"except_pairs": [[["@agnet", "agent-b"], ["tier", "gold"]]]},
+        {"except_pairs": [[["tier", "gold"], ["@workflow", "refunds"]]]},
+    ],
+)
+def test_a_bound_about_nothing_that_the_rule_names_is_refused(bound):
+    plain = {"all": RULE["all"]}
+    check(plain)
+    for written in ({**plain, **bound}, {**RULE, **bound}):
+        with pytest.raises(Unreadable):
+            check(written)
+    with pytest.raises(Unreadable):
+        narrow(plain, bound)
