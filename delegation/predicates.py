@@ -42,7 +42,11 @@ class Widens(ValueError):
 
 
 class Unreadable(ValueError):
-    """A predicate is none: the text says which part."""
+    """A predicate is none: the text says which part, and `at` may point to it."""
+
+    def __init__(self, told: str, at: str = "") -> None:
+        super().__init__(told)
+        self.at = at
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,25 @@ def check(predicate: Any) -> None:
     _check_day(predicate.get("per_day", {}))
 
 
+def check_names(predicate: Predicate) -> None:
+    """See that bounds are of amounts and by values that `all` names: no other bounds a call.
+
+    Of a predicate that was checked. Raises `Unreadable`.
+    """
+    amounts = {one["f"] for one in predicate["all"] if "le" in one}
+    values = {one["f"] for one in predicate["all"] if "in" in one}
+    for at, pair in enumerate(predicate.get("except_pairs", ())):
+        if {name for name, _ in pair} - values or pair[0][0] == pair[1][0]:
+            raise Unreadable("A pair is of two fields that are lists.", f"/except_pairs/{at}")
+    for at, one in enumerate(predicate.get("ceilings", ())):
+        if one["f"] not in amounts:
+            raise Unreadable("A ceiling is of an amount.", f"/ceilings/{at}/f")
+        if one["when"][0] not in values:
+            raise Unreadable("A ceiling holds by a list's value.", f"/ceilings/{at}/when")
+    if strange := sorted(predicate.get("per_day", {}).get("sum", {}).keys() - amounts):
+        raise Unreadable(f"`{strange[0]}` is no amount.", "/per_day/sum")
+
+
 def narrow(predicate: Predicate, change: Predicate) -> Predicate:
     """Return the rule with members replaced by those of the change, which may only narrow it.
 
@@ -111,6 +134,7 @@ def narrow(predicate: Predicate, change: Predicate) -> Predicate:
     check(wanted)
     for fault in _widenings(predicate, wanted):
         raise Widens(fault)
+    check_names(wanted)
     return wanted
 
 

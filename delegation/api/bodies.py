@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from delegation.services.rules import MAX_NOTE
 from interrupts.api.shapes import AMOUNT
 from tenants.api.body import members, text
 from tenants.api.checks import Schema
 
-MAX_NOTE: Final = 1_000
 MOST_CONDITIONS: Final = 200
 MOST_VALUES: Final = 5_000
 

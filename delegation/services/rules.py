@@ -7,15 +7,16 @@ may not have seen it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
 
 from config.errors import Forbidden, InvalidBody, PeopleOnly
-from delegation import calls, locks, predicates
+from delegation import calls, canonical, locks, predicates
 from delegation.beside import modes_now
+from delegation.canonical import Unclear
 from delegation.errors import (
     AlreadyRevoked,
     NotDelegable,
@@ -46,6 +47,7 @@ from tenants.principal import Principal
 
 S = DelegationStatus
 ENDED: Final = frozenset({S.REVOKED, S.EXPIRED})
+MAX_NOTE: Final = 1_000  # characters
 NOT_YOURS: Final = "Only the person whom a rule speaks for does this."
 
 
@@ -316,10 +318,18 @@ def _narrowed(rule: Delegation, change: Mapping[str, Any], at: str) -> dict[str,
         try:
             narrowed = dict(predicates.narrow(narrowed, {member: value}))
         except Unreadable as fault:
-            raise InvalidBody.at(f"{at}/{member}", str(fault)) from None
+            raise InvalidBody.at(f"{at}{fault.at or '/' + member}", str(fault)) from None
         except Widens as fault:
             raise NotNarrower.at(f"{at}/{member}", str(fault)) from None
+    _check_some(change.get("all", ()), f"{at}/all")
     return narrowed
+
+
+def _check_some(conditions: Sequence[Mapping[str, Any]], at: str) -> None:
+    for index, one in enumerate(conditions):
+        if one.get("in") == []:
+            told = "Leave one at least: without, it allows nothing."
+            raise InvalidBody.at(f"{at}/{index}/in", told)
 
 
 def _learned_tool(name: str) -> LearnedTool:
@@ -338,8 +348,9 @@ def _checked(tool: LearnedTool, predicate: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(predicate)
     try:
         predicates.check(given)
+        predicates.check_names(given)
     except Unreadable as fault:
-        raise InvalidBody.at("/predicate", str(fault)) from None
+        raise InvalidBody.at(f"/predicate{fault.at}", str(fault)) from None
     named = {one["f"] for one in given["all"]} - {calls.WORKFLOW}
     if differing := sorted(named ^ calls.fields_of(tool)):
         raise InvalidBody.at("/predicate/all", f"`{differing[0]}` is missing, or no argument.")
@@ -347,4 +358,15 @@ def _checked(tool: LearnedTool, predicate: Mapping[str, Any]) -> dict[str, Any]:
         if calls.operator_of(tool, one["f"]) not in one:
             told = f"`{one['f']}` takes `{calls.operator_of(tool, one['f'])}`."
             raise InvalidBody.at(f"/predicate/all/{at}", told)
+        _check_listed(tool, one, f"/predicate/all/{at}/in")
+    _check_some(given["all"], "/predicate/all")
     return given
+
+
+def _check_listed(tool: LearnedTool, condition: Mapping[str, Any], at: str) -> None:
+    name = condition["f"]
+    for index, value in enumerate(condition.get("in", ())):
+        try:
+            canonical.check_listed(tool.roles.get(name), name, value)
+        except Unclear as fault:
+            raise InvalidBody.at(f"{at}/{index}", f"No call has it: {fault}.") from None

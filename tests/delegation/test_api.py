@@ -14,6 +14,7 @@ from tenants.api import openapi
 from tenants.clock import database_now
 from tenants.ids import uuid7
 from tests.approvals.house import House, empty_house, house
+from tests.delegation.office import ROLES, SCHEMA, TOOL
 from tests.pages.conftest import nothing_changes
 from tests.pages.test_delegation import PREDICATE, rule
 
@@ -195,3 +196,76 @@ def test_a_gate_offers_its_person_a_rule_and_tells_an_agent_nothing(house: House
     of_agent = house.request("bot", "GET", f"/gates/{gate.pk}")[1]
     assert {"delegation_offer", "why_asked"}.isdisjoint(of_agent)
     assert "delegation" not in json.dumps(house.request("bot", "GET", "/gates")[1])
+
+
+AGENT_BOT = {"f": "@agent", "in": ["bot"]}
+ORDER = {"f": "order", "any": True}
+AMOUNT = {"f": "amount", "le": "50"}
+
+
+def of_all(*conditions: Any, **more: Any) -> dict[str, Any]:
+    return {"all": [AGENT_BOT, AMOUNT, ORDER, *conditions], **more}
+
+
+def of_tiers(*tiers: str, **more: Any) -> dict[str, Any]:
+    return of_all({"f": "tier", "in": list(tiers)}, **more)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "pointer"),
+    [
+        (of_tiers(), "/predicate/all/3/in"),
+        (of_tiers("gold", "gold"), "/predicate"),
+        (of_tiers("gold", " gold"), "/predicate/all/3/in/1"),
+        (of_tiers("go\u202eld"), "/predicate/all/3/in/0"),
+        (of_tiers("=NaN"), "/predicate/all/3/in/0"),
+        (of_tiers("=9007199254740993"), "/predicate/all/3/in/0"),
+        (of_all({"f": "tier", "le": "4"}), "/predicate/all/3"),
+        (of_all({"f": "tier", "not_in": ["gold"]}), "/predicate/all/3/not_in"),
+        (of_tiers("gold", per_day={"sum": {"amout": "100"}}), "/predicate/per_day/sum"),
+        (of_tiers("gold", per_day={"sum": {"tier": "100"}}), "/predicate/per_day/sum"),
+        (of_tiers("gold", per_day={"sum": {"amount": "-1"}}), "/predicate/per_day/sum/amount"),
+        (
+            of_tiers("gold", ceilings=[{"f": "sum", "le": "4", "when": ["tier", "gold"]}]),
+            "/predicate/ceilings/0/f",
+        ),
+        (
+            of_tiers("gold", ceilings=[{"f": "amount", "le": "4", "when": ["teir", "gold"]}]),
+            "/predicate/ceilings/0/when",
+        ),
+        (
+            of_tiers("gold", except_pairs=[[["tier", "gold"], ["agent", "bot"]]]),
+            "/predicate/except_pairs/0",
+        ),
+        (
+            of_tiers("gold", except_pairs=[[["tier", "gold"], ["tier", "gold"]]]),
+            "/predicate/except_pairs/0",
+        ),
+    ],
+)
+def test_a_rule_that_bounds_nothing_or_allows_nothing_is_refused_where_it_says_so(
+    empty_house: House, predicate: Any, pointer: str
+) -> None:
+    house = empty_house
+    house.tool(TOOL, arguments=SCHEMA, roles=ROLES)
+    with nothing_changes():
+        sent = {"tool": TOOL, "predicate": predicate}
+        status, told, _ = house.request("alice", "POST", "/delegations", sent)
+        assert (status, told["code"]) == (422, "invalid-body")
+        assert told["errors"][0]["pointer"].startswith(pointer)
+
+
+def test_a_narrowing_leaves_something_and_names_what_is_there(empty_house: House) -> None:
+    house = empty_house
+    house.tool(TOOL, arguments=SCHEMA, roles=ROLES)
+    sent = {"tool": TOOL, "predicate": of_tiers("gold", "=5")}
+    path = f"/delegations/{house.request('alice', 'POST', '/delegations', sent)[1]['id']}"
+    for change, pointer in (
+        ({"all": of_tiers()["all"]}, "/change/all/3/in"),
+        ({"per_day": {"sum": {"amout": "1"}}}, "/change/per_day/sum"),
+        ({"ceilings": [{"f": "x", "le": "4", "when": ["tier", "gold"]}]}, "/change/ceilings/0/f"),
+    ):
+        with nothing_changes():
+            body = {"version": 1, "change": change}
+            status, told, _ = house.request("alice", "POST", f"{path}/tighten", body)
+        assert (status, told["errors"][0]["pointer"]) == (422, pointer)

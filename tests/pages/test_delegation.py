@@ -170,3 +170,43 @@ def test_what_no_page_takes_is_a_page_that_says_so(house: House, browser_of: Ope
         assert browser.post(f"/delegation/{made.pk}/accept", token).status == 422
         assert browser.post(f"/delegation/{uuid7()}/revoke", token).status == 404
         assert other.get(f"/delegation/{made.pk}/accept").status == 303
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("calls", "9" * 5_000),
+        ("calls", "0"),
+        ("calls", "\u0665"),
+        ("a2", "[" * 100_000),
+        ("a2", "NaN"),
+        ("a2", "9" * 5_000),
+        ("a0", "1e400"),
+        ("a0", "9" * 5_000),
+        ("a0", "-1"),
+    ],
+)
+def test_whatever_is_typed_into_a_rule_by_hand_is_a_form_with_what_is_wrong(
+    house: House, browser_of: Open, field: str, said: str
+) -> None:
+    declared = {"type": "object", "properties": {"tier": {"type": "integer"}}}
+    roles = {"amount": "number", "order": "id", "tier": "enum"}
+    house.tool("shop.credit", arguments=declared, roles=roles)
+    browser = browser_of("alice")
+    page = browser.get("/delegation/new?tool=shop.credit")
+    fields = {"a0": "20", "a2": "5\n6", "calls": "5"}
+    with nothing_changes():
+        wrong = browser.send(page, "/delegation/new", **{**fields, field: said})
+        assert (wrong.status, "Nothing was changed." in wrong.text) == (422, True)
+    browser.send(page, "/delegation/new", **fields)
+    assert Delegation.objects.get().predicate["all"][-1] == {"f": "tier", "in": ["=5", "=6"]}
+
+
+def test_a_note_is_as_short_on_the_page_as_in_the_api(house: House, browser_of: Open) -> None:
+    made = rule(house, status="active")
+    browser = browser_of("alice")
+    page = browser.get(f"/delegation/{made.pk}")
+    with nothing_changes():
+        long = browser.send(page, "/pause", note="n" * 1_001)
+    assert (long.status, "1,000 characters at most" in long.text) == (422, True)
+    assert browser.send(page, "/pause", note="n" * 1_000).location == "/delegation/?done=pause"
