@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from statistics import quantiles
 from typing import Final
 from uuid import UUID
@@ -63,7 +63,8 @@ def chart(user_id: UUID, days: int = DAYS) -> list[DayCount]:
     """Return by UTC day what the person was asked about and what ran without, the oldest first."""
     today = database_now().astimezone(UTC).date()
     first = today - timedelta(days=days - 1)
-    rows = DecisionEvent.objects.filter(user=user_id, at__date__gte=first)
+    since = datetime.combine(first, time(), UTC)
+    rows = DecisionEvent.objects.filter(user=user_id, at__gte=since)
     by_day = rows.annotate(day=TruncDate("at", tzinfo=UTC)).values("day")
     counted = by_day.annotate(asked=_ASKED, ran=_RAN)
     found = {row["day"]: (row["asked"], row["ran"]) for row in counted}

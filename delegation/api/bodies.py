@@ -29,10 +29,12 @@ _CONDITION: Final = members(
         "any": {"type": "boolean"},
     },
 )
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 PER_DAY: Final = members(
     {},
     {
-        "calls": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
+        "calls": _COUNT,
+        "free": {**_COUNT, "description": "How many calls of a day no sum is looked at for."},
         "sum": {"type": "object", "additionalProperties": AMOUNT},
     },
 )

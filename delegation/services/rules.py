@@ -137,6 +137,8 @@ def tighten(
         rule.narrowed_from = rule.narrowed_from or before
         if rule.origin == Origin.LEARNED:
             rule.origin = Origin.PERSON
+        if "per_day" in change:
+            rule.limits = {"per_day": narrowed["per_day"]}
         rule.backtest = backtest_of(rule.user_id, rule.tool, rule.tool_number, narrowed)
         transitions.change(rule, narrowed, principal.actor, database_now())
     return rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from config.errors import Forbidden, InvalidBody, PeopleOnly
-from delegation import figures, selectors
+from delegation import beside, figures, selectors
 from delegation.errors import (
     AlreadyRevoked,
     NotDelegable,
@@ -312,15 +312,15 @@ def test_beside_a_gate_it_is_said_why_it_is_asked_and_what_may_be_accepted(offic
     office.approve(8)
     office.catch_up()
     gate = office.ask()
-    offered = selectors.offer(gate, alice.id)
+    offered = beside.offer(gate, alice.id)
     assert (offered["allowed"], offered["refused"]) == (8, 0)
-    assert selectors.offer(gate, office.house.people["carol"].id) is None
+    assert beside.offer(gate, office.house.people["carol"].id) is None
     rules.accept(alice, Delegation.objects.get().pk)
     Delegation.objects.update(check_share=1)
-    assert selectors.why_asked(office.ask(tier="silver"), alice.id) == "`silver` is new"
+    assert beside.why_asked(office.ask(tier="silver"), alice.id) == "`silver` is new"
     spot = office.ask(order="o-9")
-    assert selectors.why_asked(spot, alice.id) is None
-    assert selectors.why_asked(office.ask(note="x"), alice.id) is not None
+    assert beside.why_asked(spot, alice.id) is None
+    assert beside.why_asked(office.ask(note="x"), alice.id) is not None
 
 
 def test_what_is_estimated_to_be_wrong_weighs_each_check_by_how_rare_it_was():
