@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ except ImportError:  # PyYAML without libyaml reads the same, slower
 
 from config.jsontext import value_faults
 
+_BOOLEAN: Final = "tag:yaml.org,2002:bool"
 MAX_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -27,7 +29,7 @@ class UnreadableFile(Exception):
 
 
 class Loader(_SafeLoader):
-    """Refuses a mapping that says a key twice."""
+    """Refuses a mapping that says a key twice; `on` and `off` are texts, as YAML 1.2 has them."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
         seen: set[Any] = set()
@@ -40,6 +42,17 @@ class Loader(_SafeLoader):
             if isinstance(key, Hashable):
                 seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag != _BOOLEAN]
+    for first, found in _SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(
+    _BOOLEAN,
+    re.compile("(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE)$"),
+    list("yYnNtTfF"),
+)
 
 
 def read_documents(path: Path) -> list[Any]:
