@@ -74,6 +74,8 @@ def accept(
             raise Forbidden("An admin had it sleep: only an admin lets it go on.")
         if modes_now().of(rule.risk) is Mode.OFF:
             raise NotDelegable("The policy delegates nothing of this risk.")
+        if not _is_in_force(rule):
+            raise NotDelegable("Its tool is retired, or has a newer version: no call is like it.")
         now = database_now()
         if limits:
             _narrow(rule, limits, "")
@@ -291,6 +293,12 @@ def _own_or_admins(principal: Principal, delegation_id: UUID) -> tuple[Delegatio
     if not own and not is_admin:
         raise Forbidden(NOT_YOURS)
     return rule, own
+
+
+def _is_in_force(rule: Delegation) -> bool:
+    """Say whether calls are still proposed of the tool's version that a rule speaks of."""
+    tools = Tool.objects.filter(pk=rule.tool, retired_at=None, current__number=rule.tool_number)
+    return tools.exists()
 
 
 def _check_lives(rule: Delegation) -> None:

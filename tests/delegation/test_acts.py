@@ -16,7 +16,8 @@ from delegation.errors import (
 from delegation.explaining import explain
 from delegation.models import Delegation, DelegationTemplate
 from delegation.services import rules
-from interrupts.models import Attempt
+from interrupts.models import Attempt, Tool
+from tenants.clock import database_now
 from tenants.models import JournalEntry, Tenant
 from tests.approvals.house import fresh
 from tests.delegation.office import PREDICATE, TOOL
@@ -94,6 +95,19 @@ def test_a_person_has_their_rule_sleep_and_go_on(office, alice):
     Delegation.objects.update(check_share=0)
     assert office.propose().status == "ready"
     assert told(office.house.tenant)[-2:] == ["delegation.paused", "delegation.began"]
+
+
+def test_a_rule_for_what_nobody_proposes_any_more_does_not_begin(office, alice, suggested):
+    office.tool()
+    before = office.trace(), authority()
+    with pytest.raises(NotDelegable):
+        rules.accept(alice, suggested.pk, version=1)
+    assert (office.trace(), authority()) == before
+    again = rules.propose_by_hand(alice, TOOL, PREDICATE)
+    Tool.objects.update(retired_at=database_now())
+    with pytest.raises(NotDelegable):
+        rules.accept(alice, again.pk, version=1)
+    assert fresh(again).status == "suggested"
 
 
 def test_a_suggestion_neither_sleeps_nor_is_dismissed_once_it_speaks(office, alice, suggested):
