@@ -14,7 +14,7 @@ from delegation.errors import (
     RuleChanged,
 )
 from delegation.explaining import explain
-from delegation.models import Delegation, DelegationTemplate
+from delegation.models import DecisionEvent, Delegation, DelegationTemplate
 from delegation.services import rules
 from interrupts.models import Attempt, Tool
 from tenants.clock import database_now
@@ -358,3 +358,23 @@ def test_a_step_is_explained(office, alice):
     Delegation.objects.update(check_share=1)
     checked = office.propose()
     assert "It was a spot check" in "\n".join(explain(checked.pk))
+
+
+def test_the_tenants_figures_take_as_many_statements_however_many_there_are(
+    office, django_assert_num_queries
+):
+    for who in ("alice", "bob", "carol", "olga"):
+        DecisionEvent.objects.create(
+            user_id=office.house.people[who].id,
+            sequence=DecisionEvent.objects.count() + 1,
+            kind="approve",
+            tool=Tool.objects.get(name=TOOL).pk,
+            data={"arguments": {}, "risk": "low", "answer": {"bulk": who == "bob"}},
+            at=database_now(),
+        )
+        with django_assert_num_queries(4):
+            found = figures.tenant_figures()
+    assert sorted((one.name, one.careless, one.approvals) for one in found.people) == [
+        (who, 1, 1) for who in ("alice", "bob", "carol", "olga")
+    ]
+    assert found.p10 is None, "who looks at nothing is not among those whose savings are told"
