@@ -32,7 +32,7 @@ from delegation.models import (
     Origin,
     SpotCheck,
 )
-from delegation.modes import Mode, Modes, modes
+from delegation.modes import ORDINARY, Mode, Modes, modes
 from delegation.transitions import approving, days
 from delegation.transitions.approving import BY, Allowed
 from interrupts import catalogue
@@ -41,7 +41,6 @@ from interrupts.models import Interrupt, Reason, RunStatus, Step
 from interrupts.work import Work
 from tenants.scope import current_tenant_id
 
-ORDINARY: Final = frozenset({"action", "default"})  # triggers that are about the call alone
 _ALLOWED: Final = "allowed"
 _CHECK: Final = "spot_check"
 _MODES: Memo[Modes] = Memo(512)

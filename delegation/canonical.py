@@ -29,6 +29,7 @@ _AMOUNT: Final = re.compile(r"(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,12})?")
 _HOST: Final = re.compile(
     r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
 )
+_CONSTANT: Final = re.compile(r"=(?:null|true|false|0|-?[1-9][0-9]{0,15})")
 _MAILBOX: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 # What another reader of a value would give a meaning of its own: shells, SQL, globs, templates.
@@ -119,6 +120,20 @@ def amount(name: str, given: Any) -> Decimal:
     if -int(found.as_tuple().exponent) > PLACES:
         raise Unclear(name, "more decimals than amounts have")
     return found
+
+
+def check_listed(role: Role | None, name: str, value: str) -> None:
+    """See that a call may have the value that a rule lists for a field. Raises `Unclear`."""
+    if role == "enum" and _CONSTANT.fullmatch(value):
+        if value[1:].lstrip("-").isdecimal():
+            _one_of(name, int(value[1:]))
+        return
+    if role == "path":
+        found = _folder(name, "_" if value == "." else f"{value.removesuffix('/')}/_")
+    else:
+        found = _READERS.get(role or "", plain_text)(name, value)
+    if found != value:
+        raise Unclear(name, "not as it is compared")
 
 
 def plain_text(name: str, given: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from approvals.models import Gate
-from delegation import selectors, words
+from delegation import beside, words
 from delegation.models import Delegation, DelegationUse, DelegationVersion, SpotCheck
 from interrupts.models import Step
 from tenants.models import User
@@ -35,7 +35,7 @@ def _asked(step: Step) -> Iterator[str]:
     for gate in Gate.objects.filter(step=step.pk, settled_at=None):
         people = Delegation.objects.filter(tool=step.tool_id, tool_number=step.tool_number)
         for user_id in sorted(set(people.values_list("user_id", flat=True))):
-            why = selectors.why_asked(gate, user_id)
+            why = beside.why_asked(gate, user_id)
             name = User.objects.values_list("username", flat=True).get(pk=user_id)
             if why is not None:
                 yield f"{name} is asked since {why}."

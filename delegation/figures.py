@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from statistics import quantiles
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import TruncDate
 
 from approvals.hindsight.proportions import wilson
@@ -22,6 +22,7 @@ from tenants.models import User
 
 DAYS: Final = 30
 LATEST: Final = 15  # approvals, of which is told how many taught nothing
+AT_ONCE: Final = 100  # people that one statement looks at
 ASKED: Final = (EventKind.APPROVE, EventKind.EDIT, EventKind.REJECT)
 
 
@@ -63,7 +64,8 @@ def chart(user_id: UUID, days: int = DAYS) -> list[DayCount]:
     """Return by UTC day what the person was asked about and what ran without, the oldest first."""
     today = database_now().astimezone(UTC).date()
     first = today - timedelta(days=days - 1)
-    rows = DecisionEvent.objects.filter(user=user_id, at__date__gte=first)
+    since = datetime.combine(first, time(), UTC)
+    rows = DecisionEvent.objects.filter(user=user_id, at__gte=since)
     by_day = rows.annotate(day=TruncDate("at", tzinfo=UTC)).values("day")
     counted = by_day.annotate(asked=_ASKED, ran=_RAN)
     found = {row["day"]: (row["asked"], row["ran"]) for row in counted}
@@ -81,7 +83,7 @@ def removed(user_id: UUID, days: int = DAYS) -> Removed:
     if found:
         return found[0]
     name = User.objects.values_list("username", flat=True).get(pk=user_id)
-    return Removed(user_id, name, 0, 0, 0.0, *_careless(user_id))
+    return Removed(user_id, name, 0, 0, 0.0, *_careless([user_id])[user_id])
 
 
 def _removed(since: datetime, users: Sequence[UUID] | None = None) -> list[Removed]:
@@ -89,7 +91,8 @@ def _removed(since: datetime, users: Sequence[UUID] | None = None) -> list[Remov
     if users is not None:
         rows = rows.filter(user__in=users)
     by_person = rows.values("user", "user__username")
-    counted = by_person.annotate(asked=_ASKED, ran=_RAN).order_by("user")
+    counted = list(by_person.annotate(asked=_ASKED, ran=_RAN).order_by("user"))
+    careless_of = _careless([row["user"] for row in counted])
     return [
         Removed(
             user=row["user"],
@@ -101,18 +104,26 @@ def _removed(since: datetime, users: Sequence[UUID] | None = None) -> list[Remov
             approvals=approvals,
         )
         for row in counted
-        for careless, approvals in (_careless(row["user"]),)
+        for careless, approvals in (careless_of[row["user"]],)
     ]
 
 
-def _careless(user_id: UUID) -> tuple[int, int]:
-    """Return how many of a person's latest approvals taught nothing, and how many these were."""
+def _careless(users: Sequence[UUID]) -> Mapping[UUID, tuple[int, int]]:
+    """Return by person how many of their latest approvals taught nothing, and how many these were."""
+    taught: dict[UUID, list[bool]] = {one: [] for one in users}
+    for first in range(0, len(users), AT_ONCE):
+        parts = [_latest(one) for one in users[first : first + AT_ONCE]]
+        for event in parts[0].union(*parts[1:], all=True):
+            answer = backtests.answer_of(event)
+            taught[event.user_id].append(is_attentive(answer, event.data["risk"], CAUTIOUS))
+    return {one: (len(found) - sum(found), len(found)) for one, found in taught.items()}
+
+
+def _latest(user_id: UUID) -> QuerySet[DecisionEvent]:
     rows = DecisionEvent.objects.filter(
         user=user_id, kind=EventKind.APPROVE, data__has_key="arguments"
     )
-    latest = list(rows.order_by("-at", "-source")[:LATEST])
-    taught = [is_attentive(backtests.answer_of(one), one.data["risk"], CAUTIOUS) for one in latest]
-    return len(taught) - sum(taught), len(latest)
+    return rows.order_by("-at", "-source")[:LATEST]
 
 
 def tenant_figures() -> TenantFigures:

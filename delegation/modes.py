@@ -23,6 +23,7 @@ class Mode(StrEnum):
     AUTOMATIC = "automatic"
 
 
+ORDINARY: Final = frozenset({"action", "default"})  # triggers that are about the call alone
 CAUTIOUS: Final = "cautious"
 EAGER: Final = "eager"
 

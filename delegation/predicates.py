@@ -42,7 +42,11 @@ class Widens(ValueError):
 
 
 class Unreadable(ValueError):
-    """A predicate is none: the text says which part."""
+    """A predicate is none: the text says which part, and `at` may point to it."""
+
+    def __init__(self, told: str, at: str = "") -> None:
+        super().__init__(told)
+        self.at = at
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +91,7 @@ def check(predicate: Any) -> None:
     Raises `Unreadable`.
     """
     _check_shape(predicate)
-    for fault in _without_effect(predicate):
-        raise Unreadable(fault)
+    _check_names(predicate)
 
 
 def _check_shape(predicate: Any) -> None:
@@ -111,6 +114,22 @@ def _check_shape(predicate: Any) -> None:
     _check_day(predicate.get("per_day", {}))
 
 
+def _check_names(predicate: Predicate) -> None:
+    """See that bounds are of amounts and by values that `all` names: no other bounds a call."""
+    amounts = {one["f"] for one in predicate["all"] if "le" in one}
+    values = {one["f"] for one in predicate["all"] if "in" in one}
+    for at, pair in enumerate(predicate.get("except_pairs", ())):
+        if {name for name, _ in pair} - values or pair[0][0] == pair[1][0]:
+            raise Unreadable("A pair is of two fields that are lists.", f"/except_pairs/{at}")
+    for at, one in enumerate(predicate.get("ceilings", ())):
+        if one["f"] not in amounts:
+            raise Unreadable("A ceiling is of an amount.", f"/ceilings/{at}/f")
+        if one["when"][0] not in values:
+            raise Unreadable("A ceiling holds by a list's value.", f"/ceilings/{at}/when")
+    if strange := sorted(predicate.get("per_day", {}).get("sum", {}).keys() - amounts):
+        raise Unreadable(f"`{strange[0]}` is no amount.", "/per_day/sum")
+
+
 def narrow(predicate: Predicate, change: Predicate) -> Predicate:
     """Return the rule with members replaced by those of the change, which may only narrow it.
 
@@ -120,7 +139,7 @@ def narrow(predicate: Predicate, change: Predicate) -> Predicate:
     _check_shape(wanted)
     for fault in _widenings(predicate, wanted):
         raise Widens(fault)
-    check(wanted)
+    _check_names(wanted)
     return wanted
 
 
@@ -198,21 +217,6 @@ def _check_condition(one: Any) -> str:
     if operator == "in":
         _check_values(one["in"])
     return str(one["f"])
-
-
-def _without_effect(predicate: Predicate) -> Iterator[str]:
-    """Yield what would bound nothing, since it is about no value or no amount that `all` names."""
-    operators = {one["f"]: next(iter(set(one) - {"f"})) for one in predicate["all"]}
-    pairs = predicate.get("except_pairs", ())
-    ceilings = predicate.get("ceilings", ())
-    listed = [half for pair in pairs for half in pair] + [one["when"] for one in ceilings]
-    amounts = [one["f"] for one in ceilings] + [*predicate.get("per_day", {}).get("sum", {})]
-    for name, _ in listed:
-        if operators.get(name) != "in":
-            yield f"`all` lists no values of `{name}`."
-    for name in amounts:
-        if operators.get(name) != "le":
-            yield f"`all` has no amount `{name}`."
 
 
 def _check_values(values: Any) -> None:

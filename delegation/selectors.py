@@ -6,33 +6,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 
-from approvals.models import Gate
-from delegation import calls, words
-from delegation.canonical import Unclear, canonical
+from delegation import backtests, calls, words
 from delegation.models import (
     DecisionEvent,
     Delegation,
     DelegationDay,
     DelegationPreference,
-    DelegationStatus,
     DelegationUse,
     EventKind,
     LearnerState,
     SpotCheck,
 )
-from interrupts import catalogue, content
-from interrupts.models import Content, Run, Tool
+from interrupts.models import Tool
 from tenants.clock import database_now
 from tenants.models import User
-from tenants.scope import current_tenant_id
-from tenants.sealing import SealBroken
 
 MOST_EXAMPLES: Final = 5
+MOST_LOOKED_AT: Final = 50  # approvals of a tool's version, for examples
 MOST_LISTED: Final = 100
 
 
@@ -74,6 +70,7 @@ class Day:
     calls_limit: int | None
     sums: Mapping[str, str]
     sum_limits: Mapping[str, str]
+    free: int  # the day's first calls, whose sums are not looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +129,15 @@ def cards(rules: Iterable[Delegation]) -> list[Card]:
     tools = dict(Tool.objects.filter(pk__in={r.tool for r in rows}).values_list("pk", "name"))
     users = {r.user_id for r in rows}
     people = dict(User.objects.filter(pk__in=users).values_list("pk", "username"))
-    today = DelegationDay.objects.filter(delegation__in=pks, day=database_now().date())
+    today = DelegationDay.objects.filter(
+        delegation__in=pks, day=database_now().astimezone(UTC).date()
+    )
     days = {one.delegation_id: one for one in today}
     used = DelegationUse.objects.filter(delegation__in=pks).values("delegation")
     uses_of = {row["delegation"]: row for row in used.annotate(n=Count("id"), last=Max("at"))}
     checks = _checks(pks)
     tallies = _tallies(users)
+    examples = _examples(rows)
     return [
         _card(
             rule,
@@ -147,6 +147,7 @@ def cards(rules: Iterable[Delegation]) -> list[Card]:
             used=uses_of.get(rule.pk, {"n": 0, "last": None}),
             checks=checks[rule.pk],
             tally=tallies.get((rule.user_id, rule.unit), {}),
+            examples=examples[rule.pk],
         )
         for rule in rows
     ]
@@ -178,6 +179,7 @@ def _card(
     used: Mapping[str, Any],
     checks: Sequence[SpotCheck],
     tally: Mapping[str, int],
+    examples: Sequence[Example],
 ) -> Card:
     still = (rule.backtest or {}).get("still_asks")
     last = checks[-1] if checks else None
@@ -188,7 +190,7 @@ def _card(
         sentence=[_condition(one) for one in words.clauses(rule.predicate)],
         pairs=words.exceptions(rule.predicate),
         ceilings=[_ceiling(one) for one in rule.predicate.get("ceilings", ())],
-        examples=_examples(rule),
+        examples=examples,
         still_asks=None if still is None else _still_asks(still),
         still_asks_why=None if still is None else still["why"],
         backtest=_backtest(rule),
@@ -215,8 +217,16 @@ def _ceiling(one: Mapping[str, Any]) -> str:
     return f"{one['f']} at most {one['le']} where {by.removeprefix('@')} is {value}"
 
 
-def _examples(rule: Delegation) -> list[Example]:
-    """Return the person's latest approvals of what the rule covers."""
+def _examples(rules: Sequence[Delegation]) -> Mapping[UUID, list[Example]]:
+    """Return by rule the person's latest approvals of what it covers, in one statement."""
+    latest: dict[tuple[UUID, str], list[DecisionEvent]] = defaultdict(list)
+    parts = [_approved(one) for one in {(one.user_id, one.unit): one for one in rules}.values()]
+    for event in parts[0].union(*parts[1:], all=True) if parts else ():
+        latest[event.user_id, f"{event.tool}@{event.data['tool_number']}"].append(event)
+    return {one.pk: _covered(one, latest[one.user_id, one.unit]) for one in rules}
+
+
+def _approved(rule: Delegation) -> QuerySet[DecisionEvent]:
     approved = DecisionEvent.objects.filter(
         user=rule.user_id,
         tool=rule.tool,
@@ -224,10 +234,21 @@ def _examples(rule: Delegation) -> list[Example]:
         data__tool_number=rule.tool_number,
         data__has_key="arguments",
     )
+    return approved.order_by("-at", "-source")[:MOST_LOOKED_AT]
+
+
+def _covered(rule: Delegation, approved: Sequence[DecisionEvent]) -> list[Example]:
+    newest_first = sorted(approved, key=lambda one: (one.at, one.source), reverse=True)
+    covered = (one for one in newest_first if _covers(rule, one))
     return [
         Example(one.gate, one.data["arguments"], "approve", one.at)
-        for one in approved.order_by("-at", "-source")[:MOST_EXAMPLES]
+        for one in islice(covered, MOST_EXAMPLES)
     ]
+
+
+def _covers(rule: Delegation, event: DecisionEvent) -> bool:
+    call = backtests.call_of(event)
+    return call is not None and calls.refusal(rule.predicate, call) is None
 
 
 def _still_asks(still: Mapping[str, Any]) -> Example:
@@ -245,7 +266,8 @@ def _backtest(rule: Delegation) -> Backtest | None:
 def _day(rule: Delegation, day: DelegationDay | None) -> Day:
     bounds = rule.predicate.get("per_day", {})
     sums = {} if day is None else day.sums
-    return Day(day.calls if day else 0, bounds.get("calls"), sums, bounds.get("sum", {}))
+    limits = bounds.get("calls"), sums, bounds.get("sum", {}), bounds.get("free", 0)
+    return Day(day.calls if day else 0, *limits)
 
 
 def events(delegation_id: UUID) -> list[DecisionEvent]:
@@ -255,72 +277,6 @@ def events(delegation_id: UUID) -> list[DecisionEvent]:
         user=rule.user_id, tool=rule.tool, data__tool_number=rule.tool_number
     )
     return list(found.order_by("-at", "-source")[:MOST_LISTED])
-
-
-# Beside a gate
-
-
-def offer(gate: Gate, user_id: UUID) -> dict[str, Any] | None:
-    """Return the suggestion that the person may accept so that the gate's very call is not asked.
-
-    None: there is none.
-    ``{id, version, sentence, allowed, refused, asked}``: the back-test's figures.
-    """
-    suggested = _of_gate(gate, user_id, [DelegationStatus.SUGGESTED])
-    covering = [one for one in suggested if one.backtest and _why(one, gate) is None]
-    if not covering:
-        return None
-    rule, told = covering[0], covering[0].backtest or {}
-    tool = Tool.objects.values_list("name", flat=True).get(pk=rule.tool)
-    figures = {name: told[name] for name in ("allowed", "refused", "asked")}
-    sentence = words.sentence(tool, rule.predicate, rule.limits)
-    return {"id": str(rule.pk), "version": rule.version, "sentence": sentence, **figures}
-
-
-def why_asked(gate: Gate, user_id: UUID) -> str | None:
-    """Say in plain words why the person is asked although they approve the like; None: no rule.
-
-    A spot check is not told from another prompt.
-    """
-    rules = _of_gate(gate, user_id, [DelegationStatus.ACTIVE, DelegationStatus.PAUSED])
-    if not rules:
-        return None
-    if asks_everything(user_id):
-        return "you asked to see everything"
-    found = [_why(rule, gate) for rule in rules]
-    # A rule that would have allowed it says nothing, and none speaks for it.
-    return None if None in found else next(iter(found))
-
-
-def _of_gate(gate: Gate, user_id: UUID, statuses: Sequence[DelegationStatus]) -> list[Delegation]:
-    version = catalogue.version(current_tenant_id(), gate.tool_version_id)
-    rows = Delegation.objects.filter(
-        user=user_id, tool=gate.tool_id, tool_number=version.number, status__in=statuses
-    )
-    return list(rows.order_by("id"))
-
-
-def _why(rule: Delegation, gate: Gate) -> str | None:
-    """Return why a rule did not allow the gate's call; None: it would have, or nobody can say."""
-    if rule.status == DelegationStatus.PAUSED:
-        return "your rule for the like of it sleeps"
-    version = catalogue.version(current_tenant_id(), gate.tool_version_id)
-    tool = calls.tool_of(version)
-    run = Run.objects.select_related("agent").get(pk=gate.run_id)
-    at = gate.opened_at
-    asked = calls.Asked(str(gate.step_id), at.timestamp(), run.agent.name, run.workflow)
-    try:
-        body = content.get(gate.arguments)
-        call = None if tool is None else canonical(calls.request_of(asked, tool, body))
-    except Unclear as fault:
-        return fault.reason.text
-    except (Content.DoesNotExist, SealBroken):
-        return None
-    if call is None:
-        return None
-    day = DelegationDay.objects.filter(delegation=rule.pk, day=at.astimezone(UTC).date()).first()
-    reason = calls.refusal(rule.predicate, call, None if day is None else day.spent)
-    return None if reason is None else reason.text
 
 
 def shadow(user_id: UUID) -> Mapping[str, Mapping[str, int]]:

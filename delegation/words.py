@@ -36,7 +36,7 @@ class Clause:
             return "may be anything"
         if self.kind == "at_most":
             return f"is at most {self.values[0]}"
-        return f"is {listed(self.values, 'or')}"
+        return f"is {listed(self.values, 'or')}" if self.values else "is none: it allows nothing"
 
     @property
     def text(self) -> str:
@@ -49,11 +49,13 @@ class PerDay:
 
     calls: int | None = None
     sums: Mapping[str, str] | None = None
+    free: int = 0  # calls of the day that no sum is looked at for
 
     @property
     def parts(self) -> list[str]:
         told = [] if self.calls is None else [f"at most {self.calls} a day"]
-        return told + [f"{name} at most {most} a day in sum" for name, most in self._sums()]
+        late = f" after the first {counted(self.free)}" if self.free else ""
+        return told + [f"{name} at most {most} a day in sum{late}" for name, most in self._sums()]
 
     def _sums(self) -> list[tuple[str, str]]:
         return [*(self.sums or {}).items()]
@@ -84,7 +86,7 @@ def per_day(predicate: Mapping[str, Any], limits: Mapping[str, Any] | None = Non
     """Return the day's bounds: a rule's own ``limits``, else those of its predicate."""
     said = {**predicate.get("per_day", {}), **((limits or {}).get("per_day", {}))}
     sums = {name: spoken(most) for name, most in said.get("sum", {}).items()}
-    return PerDay(said.get("calls"), sums or None)
+    return PerDay(said.get("calls"), sums or None, said.get("free", 0))
 
 
 def sentence(
@@ -100,6 +102,11 @@ def sentence(
     if left_out := exceptions(predicate):
         said = f"{said}; not {listed(left_out, 'or')}"
     return f"{said}."
+
+
+def counted(calls: int) -> str:
+    """Return how many calls these are: "call", "3 calls"."""
+    return "call" if calls == 1 else f"{calls} calls"
 
 
 def listed(words: Sequence[str], last: str) -> str:

@@ -16,6 +16,7 @@ except ImportError:  # PyYAML without libyaml reads the same, slower
 
 from config.jsontext import value_faults
 
+_BOOLEAN: Final = "tag:yaml.org,2002:bool"
 MAX_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -33,7 +34,10 @@ _MISREAD: Final = re.compile(r"[-+]?0[0-9_]|.*:")
 
 
 class Loader(_SafeLoader):
-    """Refuses a mapping that says a key twice, and a scalar that is not what it seems to be."""
+    """Refuses a mapping that says a key twice, and a scalar that is not what it seems to be.
+
+    `on` and `off` are texts, as YAML 1.2 has them.
+    """
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's signature
         if node.tag in _NUMBERS and _MISREAD.match(str(node.value)):
@@ -56,6 +60,17 @@ class Loader(_SafeLoader):
             if isinstance(key, Hashable):
                 seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag != _BOOLEAN]
+    for first, found in _SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(
+    _BOOLEAN,
+    re.compile("(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE)$"),
+    list("yYnNtTfF"),
+)
 
 
 def _refusal(node: yaml.Node, said: str) -> yaml.constructor.ConstructorError:

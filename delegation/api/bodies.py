@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from delegation.services.rules import MAX_NOTE
 from interrupts.api.shapes import AMOUNT
 from tenants.api.body import members, text
 from tenants.api.checks import Schema
 
-MAX_NOTE: Final = 1_000
 MOST_CONDITIONS: Final = 200
 MOST_VALUES: Final = 5_000
 
@@ -29,10 +29,12 @@ _CONDITION: Final = members(
         "any": {"type": "boolean"},
     },
 )
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 PER_DAY: Final = members(
     {},
     {
-        "calls": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
+        "calls": _COUNT,
+        "free": {**_COUNT, "description": "How many calls of a day no sum is looked at for."},
         "sum": {"type": "object", "additionalProperties": AMOUNT},
     },
 )

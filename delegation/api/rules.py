@@ -42,7 +42,7 @@ class RulesView(TenantView):
             rows = rows.filter(status=status)
 
         def render(found: Sequence[Delegation]) -> list[dict[str, Any]]:
-            return [rendering.rule(selectors.card(row.pk)) for row in found]
+            return [rendering.rule(card) for card in selectors.cards(found)]
 
         return page(call.request, rows, render)
 

@@ -7,15 +7,16 @@ may not have seen it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
 
 from config.errors import Forbidden, InvalidBody, PeopleOnly
-from delegation import calls, locks, predicates
+from delegation import calls, canonical, locks, predicates
 from delegation.beside import modes_now
+from delegation.canonical import Unclear
 from delegation.errors import (
     AlreadyRevoked,
     NotDelegable,
@@ -47,6 +48,7 @@ from tenants.principal import Principal
 
 S = DelegationStatus
 ENDED: Final = frozenset({S.REVOKED, S.EXPIRED})
+MAX_NOTE: Final = 1_000  # characters
 NOT_YOURS: Final = "Only the person whom a rule speaks for does this."
 
 
@@ -73,6 +75,8 @@ def accept(
             raise Forbidden("An admin had it sleep: only an admin lets it go on.")
         if modes_now().of(rule.risk) is Mode.OFF:
             raise NotDelegable("The policy delegates nothing of this risk.")
+        if not _is_in_force(rule):
+            raise NotDelegable("Its tool is retired, or has a newer version: no call is like it.")
         now = database_now()
         if limits:
             _narrow(rule, limits, "")
@@ -136,6 +140,8 @@ def tighten(
         rule.narrowed_from = rule.narrowed_from or before
         if rule.origin == Origin.LEARNED:
             rule.origin = Origin.PERSON
+        if "per_day" in change:
+            rule.limits = {"per_day": narrowed["per_day"]}
         rule.backtest = backtest_of(rule.user_id, rule.tool, rule.tool_number, narrowed)
         transitions.change(rule, narrowed, principal.actor, database_now())
     return rule
@@ -290,6 +296,12 @@ def _own_or_admins(principal: Principal, delegation_id: UUID) -> tuple[Delegatio
     return rule, own
 
 
+def _is_in_force(rule: Delegation) -> bool:
+    """Say whether calls are still proposed of the tool's version that a rule speaks of."""
+    tools = Tool.objects.filter(pk=rule.tool, retired_at=None, current__number=rule.tool_number)
+    return tools.exists()
+
+
 def _check_lives(rule: Delegation) -> None:
     if rule.status in ENDED:
         raise AlreadyRevoked(f"The rule is {rule.status}.")
@@ -317,10 +329,18 @@ def _narrowed(rule: Delegation, change: Mapping[str, Any], at: str) -> dict[str,
         try:
             narrowed = dict(predicates.narrow(narrowed, {member: value}))
         except Unreadable as fault:
-            raise InvalidBody.at(f"{at}/{member}", str(fault)) from None
+            raise InvalidBody.at(f"{at}{fault.at or '/' + member}", str(fault)) from None
         except Widens as fault:
             raise NotNarrower.at(f"{at}/{member}", str(fault)) from None
+    _check_some(change.get("all", ()), f"{at}/all")
     return narrowed
+
+
+def _check_some(conditions: Sequence[Mapping[str, Any]], at: str) -> None:
+    for index, one in enumerate(conditions):
+        if one.get("in") == []:
+            told = "Leave one at least: without, it allows nothing."
+            raise InvalidBody.at(f"{at}/{index}/in", told)
 
 
 def _learned_tool(name: str) -> LearnedTool:
@@ -340,7 +360,7 @@ def _checked(tool: LearnedTool, predicate: Mapping[str, Any]) -> dict[str, Any]:
     try:
         predicates.check(given)
     except Unreadable as fault:
-        raise InvalidBody.at("/predicate", str(fault)) from None
+        raise InvalidBody.at(f"/predicate{fault.at}", str(fault)) from None
     named = {one["f"] for one in given["all"]} - {calls.WORKFLOW}
     if differing := sorted(named ^ calls.fields_of(tool)):
         raise InvalidBody.at("/predicate/all", f"`{differing[0]}` is missing, or no argument.")
@@ -348,4 +368,15 @@ def _checked(tool: LearnedTool, predicate: Mapping[str, Any]) -> dict[str, Any]:
         if calls.operator_of(tool, one["f"]) not in one:
             told = f"`{one['f']}` takes `{calls.operator_of(tool, one['f'])}`."
             raise InvalidBody.at(f"/predicate/all/{at}", told)
+        _check_listed(tool, one, f"/predicate/all/{at}/in")
+    _check_some(given["all"], "/predicate/all")
     return given
+
+
+def _check_listed(tool: LearnedTool, condition: Mapping[str, Any], at: str) -> None:
+    name = condition["f"]
+    for index, value in enumerate(condition.get("in", ())):
+        try:
+            canonical.check_listed(tool.roles.get(name), name, value)
+        except Unclear as fault:
+            raise InvalidBody.at(f"{at}/{index}", f"No call has it: {fault}.") from None

@@ -35,7 +35,10 @@ def _tighten(who: Principal, rule: Delegation, sent: Sent) -> Delegation:
 
 
 def _pause(who: Principal, rule: Delegation, sent: Sent) -> Delegation:
-    return rules.pause(who, rule.pk, sent.get("note", "").strip())
+    note = sent.get("note", "").strip()
+    if len(note) > rules.MAX_NOTE:
+        raise InvalidBody.at("/note", f"Must have {rules.MAX_NOTE:,} characters at most.")
+    return rules.pause(who, rule.pk, note)
 
 
 def _revoke(who: Principal, rule: Delegation, _sent: Sent) -> Delegation:

@@ -109,6 +109,8 @@ def _day_said(rule: Delegation, sent: Mapping[str, str]) -> dict[str, Any]:
         said["calls"] = calls
     if sums := {name: sent.get(key, "").strip() or most for key, name, most in now.sums}:
         said["sum"] = sums
+    if "free" in _per_day(rule):
+        said["free"] = _per_day(rule)["free"]
     return said
 
 

@@ -94,9 +94,13 @@ def rules_page(view: PageView, visit: Visit, refusal: Problem | None = None) -> 
 def shown_card(visit: Visit, pk: UUID) -> Card:
     """Return a rule that the person may see. Raises Delegation.DoesNotExist, Forbidden."""
     card = selectors.card(pk)
+    _admit(visit, card)
+    return card
+
+
+def _admit(visit: Visit, card: Card) -> None:
     if visit.principal.id != card.delegation.user_id and visit.role != Role.ADMIN:
         raise Forbidden(NOT_YOURS)
-    return card
 
 
 def rule_page(

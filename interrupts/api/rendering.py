@@ -150,7 +150,7 @@ def step(shown: StepShown, principal: Principal) -> Shown:
         "status": row.status,
         "reason": row.reason,
         "reason_code": row.reason_code,
-        "authorization": _authorization(row),
+        "authorization": _authorization(row, principal),
         "gate": row.gate,
         "interrupt": row.interrupt,
         "questions": [question(one) for one in shown.questions],
@@ -173,18 +173,22 @@ def _body(digest: bytes | memoryview | None, shown: StepShown) -> Any:
     return mask(value, shown.sensitive) if shown.sensitive else value
 
 
+_PERSONS_RULE: Final = "delegation"
+_PEOPLES: Final = frozenset({"user", _PERSONS_RULE})  # actors that agents are not told more of
+_OF_A_RULE: Final = frozenset({"delegation", "delegation_version", "delegation_sha256"})
 # A stamp is kept on what was asked about anew, or denied, since: it holds no more.
 _NOT_AUTHORIZED: Final = frozenset(
     {StepStatus.WAITING, StepStatus.DENIED, StepStatus.REJECTED, StepStatus.REVISED}
 )
 
 
-def _authorization(row: Step) -> Shown | None:
+def _authorization(row: Step, principal: Principal) -> Shown | None:
     if row.authorized_by is None or row.status in _NOT_AUTHORIZED:
         return None
+    by_person = row.authorized_by == _PERSONS_RULE
     return {
         "by": row.authorized_by,
-        "rule": row.authorized_rule,
+        "rule": None if principal.is_agent and by_person else row.authorized_rule,
         "policy_version": row.authorized_policy_version,
         "gate": row.authorized_gate,
         "digest": row.authorized_digest,
@@ -279,8 +283,8 @@ def _actor(
 ) -> Shown | None:
     if actor is None:
         return None
-    if principal.is_agent and actor["kind"] == "user":
-        return {"kind": "user", "id": None, "name": None}
+    if principal.is_agent and actor["kind"] in _PEOPLES:
+        return {"kind": actor["kind"], "id": None, "name": None}
     return {"kind": actor["kind"], "id": actor["id"], "name": names.get(actor["id"])}
 
 
@@ -393,7 +397,7 @@ def reach(scope: str, name: str, found: Reach) -> Shown:
 def entry(shown: EntryShown, principal: Principal) -> str:
     """Return an entry's JSON text: the very text that was hashed, and the hash beside it."""
     text = shown.text
-    if principal.is_agent and '"kind":"user"' in text:
+    if principal.is_agent and any(f'"kind":"{kind}"' in text for kind in _PEOPLES):
         text = json.dumps(_without_people(json.loads(text)), ensure_ascii=False)
     return f'{text[:-1]},"hash":"{shown.hash.hex()}"}}'
 
@@ -403,9 +407,10 @@ def _without_people(value: Any) -> Any:
         return [_without_people(one) for one in value]
     if not isinstance(value, dict):
         return value
-    if value.get("kind") == "user" and value.keys() == {"kind", "id"}:
-        return {"kind": "user", "id": None}
-    return {key: _without_people(inner) for key, inner in value.items()}
+    if value.get("kind") in _PEOPLES and value.keys() == {"kind", "id"}:
+        return {"kind": value["kind"], "id": None}
+    hidden = _OF_A_RULE if value.get("by") != _PERSONS_RULE else {*_OF_A_RULE, "rule"}
+    return {key: None if key in hidden else _without_people(inner) for key, inner in value.items()}
 
 
 def entries(page: Sequence[EntryShown], principal: Principal) -> str:

@@ -187,7 +187,10 @@ STEP: Final = component(
         authorization=or_none(
             shown(
                 by=one_of("policy", "decision", "delegation"),
-                rule=TEXT,
+                rule={
+                    **TEXT_OR_NONE,
+                    "description": "Null to agents where it is a rule of a person's.",
+                },
                 policy_version=INTEGER,
                 gate=ID_OR_NONE,
                 digest=DIGEST,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from config.errors import Forbidden, InvalidBody, PeopleOnly
-from delegation import figures, selectors
+from delegation import beside, figures, selectors
 from delegation.errors import (
     AlreadyRevoked,
     NotDelegable,
@@ -14,9 +14,10 @@ from delegation.errors import (
     RuleChanged,
 )
 from delegation.explaining import explain
-from delegation.models import Delegation, DelegationTemplate
+from delegation.models import DecisionEvent, Delegation, DelegationTemplate
 from delegation.services import rules
-from interrupts.models import Attempt
+from interrupts.models import Attempt, Tool
+from tenants.clock import database_now
 from tenants.models import JournalEntry, Tenant
 from tests.approvals.house import fresh
 from tests.delegation.office import PREDICATE, TOOL
@@ -94,6 +95,19 @@ def test_a_person_has_their_rule_sleep_and_go_on(office, alice):
     Delegation.objects.update(check_share=0)
     assert office.propose().status == "ready"
     assert told(office.house.tenant)[-2:] == ["delegation.paused", "delegation.began"]
+
+
+def test_a_rule_for_what_nobody_proposes_any_more_does_not_begin(office, alice, suggested):
+    office.tool()
+    before = office.trace(), authority()
+    with pytest.raises(NotDelegable):
+        rules.accept(alice, suggested.pk, version=1)
+    assert (office.trace(), authority()) == before
+    again = rules.propose_by_hand(alice, TOOL, PREDICATE)
+    Tool.objects.update(retired_at=database_now())
+    with pytest.raises(NotDelegable):
+        rules.accept(alice, again.pk, version=1)
+    assert fresh(again).status == "suggested"
 
 
 def test_a_suggestion_neither_sleeps_nor_is_dismissed_once_it_speaks(office, alice, suggested):
@@ -312,15 +326,15 @@ def test_beside_a_gate_it_is_said_why_it_is_asked_and_what_may_be_accepted(offic
     office.approve(8)
     office.catch_up()
     gate = office.ask()
-    offered = selectors.offer(gate, alice.id)
+    offered = beside.offer(gate, alice.id)
     assert (offered["allowed"], offered["refused"]) == (8, 0)
-    assert selectors.offer(gate, office.house.people["carol"].id) is None
+    assert beside.offer(gate, office.house.people["carol"].id) is None
     rules.accept(alice, Delegation.objects.get().pk)
     Delegation.objects.update(check_share=1)
-    assert selectors.why_asked(office.ask(tier="silver"), alice.id) == "`silver` is new"
+    assert beside.why_asked(office.ask(tier="silver"), alice.id) == "`silver` is new"
     spot = office.ask(order="o-9")
-    assert selectors.why_asked(spot, alice.id) is None
-    assert selectors.why_asked(office.ask(note="x"), alice.id) is not None
+    assert beside.why_asked(spot, alice.id) is None
+    assert beside.why_asked(office.ask(note="x"), alice.id) is not None
 
 
 def test_what_is_estimated_to_be_wrong_weighs_each_check_by_how_rare_it_was():
@@ -344,3 +358,23 @@ def test_a_step_is_explained(office, alice):
     Delegation.objects.update(check_share=1)
     checked = office.propose()
     assert "It was a spot check" in "\n".join(explain(checked.pk))
+
+
+def test_the_tenants_figures_take_as_many_statements_however_many_there_are(
+    office, django_assert_num_queries
+):
+    for who in ("alice", "bob", "carol", "olga"):
+        DecisionEvent.objects.create(
+            user_id=office.house.people[who].id,
+            sequence=DecisionEvent.objects.count() + 1,
+            kind="approve",
+            tool=Tool.objects.get(name=TOOL).pk,
+            data={"arguments": {}, "risk": "low", "answer": {"bulk": who == "bob"}},
+            at=database_now(),
+        )
+        with django_assert_num_queries(4):
+            found = figures.tenant_figures()
+    assert sorted((one.name, one.careless, one.approvals) for one in found.people) == [
+        (who, 1, 1) for who in ("alice", "bob", "carol", "olga")
+    ]
+    assert found.p10 is None, "who looks at nothing is not among those whose savings are told"

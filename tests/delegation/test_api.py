@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from jsonschema import Draft202012Validator
 
+from approvals.models import Gate
 from delegation.models import Delegation, DelegationUse
-from interrupts.models import Step
+from interrupts.models import Run, Step, Tool
 from tenants.api import openapi
 from tenants.clock import database_now
 from tenants.ids import uuid7
 from tests.approvals.house import House, empty_house, house
+from tests.delegation.office import ROLES, SCHEMA, TOOL
 from tests.pages.conftest import nothing_changes
 from tests.pages.test_delegation import PREDICATE, rule
 
@@ -21,6 +26,7 @@ __all__ = ["empty_house", "house"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ACTS = ("accept", "tighten", "pause", "revoke", "dismiss")
+AGENT_BOT = {"f": "@agent", "in": ["bot"]}
 NARROWER = {"version": 1, "change": {"per_day": {"calls": 3, "sum": {"amount": "100"}}}}
 
 
@@ -188,10 +194,163 @@ def test_admins_offer_rules_to_everybody_and_withdraw_them(house: House) -> None
 
 
 def test_a_gate_offers_its_person_a_rule_and_tells_an_agent_nothing(house: House) -> None:
-    gate, made = house.ask(), rule(house)
+    house.tool("shop.note", roles={"amount": "number", "payment": "id"})
+    made = rule(house, tool=Tool.objects.get(name="shop.note").pk, predicate=of_note("75"))
+    gate = house.ask("shop.note")
     mine = house.request("alice", "GET", f"/gates/{gate.pk}")[1]
-    assert (mine["delegation_offer"] or {}).get("id") in (None, str(made.pk))
+    assert mine["delegation_offer"]["id"] == str(made.pk)
     assert house.request("carol", "GET", f"/gates/{gate.pk}")[1]["delegation_offer"] is None
     of_agent = house.request("bot", "GET", f"/gates/{gate.pk}")[1]
     assert {"delegation_offer", "why_asked"}.isdisjoint(of_agent)
     assert "delegation" not in json.dumps(house.request("bot", "GET", "/gates")[1])
+
+
+def of_note(most: str) -> dict[str, Any]:
+    payment = {"f": "payment", "any": True}
+    return {"all": [AGENT_BOT, {"f": "amount", "le": most}, payment], "per_day": {"calls": 5}}
+
+
+def test_nothing_is_offered_of_a_gate_that_no_rule_decides(house: House) -> None:
+    roles = {"amount": "number", "payment": "id"}
+    house.tool("shop.note", roles=roles)
+    of_tool = {"tool": Tool.objects.get(name="shop.note").pk, "predicate": of_note("75")}
+    suggested = rule(house, **of_tool)
+    spoken = rule(house, status="active", **{**of_tool, "origin": "person"})
+
+    def told(gate: Gate) -> tuple[Any, Any]:
+        one = house.request("alice", "GET", f"/gates/{gate.pk}")[1]
+        return one["delegation_offer"] and one["delegation_offer"]["id"], one["why_asked"]
+
+    Delegation.objects.filter(pk=spoken.pk).update(predicate=of_note("1"))
+    assert told(house.ask("shop.note")) == (
+        str(suggested.pk),
+        "above what you approved for this tool (1)",
+    )
+    several = {"name": "several", "trigger": "action", "then": "approve", "quorum": 2}
+    for policy, why in (
+        ({"rules": [several]}, "several people decide it"),
+        ({"rules": [{**several, "quorum": 1, "cool_down": 60}]}, "it is not only the call"),
+        ({"rules": [], "delegation": {"mode": "off"}}, "nothing of the kind is delegated"),
+        ({"rules": [], "delegation": {"never": [{"tools": ["shop.*"]}]}}, "the policy always"),
+    ):
+        house.policy(*policy.pop("rules"), **policy)
+        offered, said = told(house.ask("shop.note"))
+        assert offered is None, why
+        assert said is not None, why
+        assert said.startswith(why), said
+    house.policy()
+    gate = house.ask("shop.note")
+    Run.objects.filter(pk=gate.run_id).update(count_unknown=1)
+    assert told(gate) == (None, "something in its run has an unknown outcome")
+    house.tool("shop.said")  # nothing is declared of its arguments
+    Delegation.objects.filter(pk=suggested.pk).update(tool=Tool.objects.get(name="shop.said").pk)
+    assert told(house.ask("shop.said"))[0] is None
+
+
+def test_an_agent_is_told_that_a_rule_decided_and_nothing_of_which(house: House) -> None:
+    house.tool("shop.note", roles={"amount": "number", "payment": "id"})
+    sent = {"tool": "shop.note", "predicate": of_note("75")}
+    made = house.request("alice", "POST", "/delegations", sent)[1]
+    house.request("alice", "POST", f"/delegations/{made['id']}/accept", {"version": 1})
+    Delegation.objects.update(check_share=0)
+    step = house.propose("shop.note")
+    assert step.authorized_by == "delegation"
+    run, gate = f"/runs/{step.run_id}", f"/gates/{step.gate}"
+    own = [f"/steps/{step.pk}", run, f"{run}/steps", f"{run}/journal", gate, "/gates"]
+    secrets = (made["id"], made["sha256"].removeprefix("sha256:"), str(made["person"]))
+    for path in own:
+        told = house.request("bot", "GET", path)
+        assert told[0] == 200
+        assert not [one for one in secrets if one in json.dumps(told[1])], path
+    assert house.request("bot", "GET", own[0])[1]["authorization"]["by"] == "delegation"
+    bearer = {"Authorization": f"Bearer {house.secrets['bot']}"}
+    followed = Client().get(f"/api/v1{run}/events", headers=bearer).content.decode()
+    assert "gate.decided" in followed
+    assert not [one for one in secrets if one in followed]
+    kept = json.dumps(house.request("alice", "GET", f"{run}/journal")[1])
+    assert made["id"] in kept, "people are told"
+
+
+def test_a_page_of_rules_takes_as_many_statements_however_many_there_are(house: House) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as found:
+            assert house.request("alice", "GET", "/delegations")[0] == 200
+        return len(found)
+
+    rule(house)
+    alone = statements()
+    for at in range(6):
+        rule(house, origin="person", status="active", tool_number=at + 1)
+    assert statements() == alone
+
+
+ORDER = {"f": "order", "any": True}
+AMOUNT = {"f": "amount", "le": "50"}
+
+
+def of_all(*conditions: Any, **more: Any) -> dict[str, Any]:
+    return {"all": [AGENT_BOT, AMOUNT, ORDER, *conditions], **more}
+
+
+def of_tiers(*tiers: str, **more: Any) -> dict[str, Any]:
+    return of_all({"f": "tier", "in": list(tiers)}, **more)
+
+
+MEANINGLESS: Final[list[tuple[Any, str]]] = [
+    (of_tiers(), "/predicate/all/3/in"),
+    (of_tiers("gold", "gold"), "/predicate"),
+    (of_tiers("gold", " gold"), "/predicate/all/3/in/1"),
+    (of_tiers("go\u202eld"), "/predicate/all/3/in/0"),
+    (of_tiers("=NaN"), "/predicate/all/3/in/0"),
+    (of_tiers("=9007199254740993"), "/predicate/all/3/in/0"),
+    (of_all({"f": "tier", "le": "4"}), "/predicate/all/3"),
+    (of_all({"f": "tier", "not_in": ["gold"]}), "/predicate/all/3/not_in"),
+    (of_tiers("gold", per_day={"sum": {"amout": "100"}}), "/predicate/per_day/sum"),
+    (of_tiers("gold", per_day={"sum": {"tier": "100"}}), "/predicate/per_day/sum"),
+    (of_tiers("gold", per_day={"sum": {"amount": "-1"}}), "/predicate/per_day/sum/amount"),
+    (
+        of_tiers("gold", ceilings=[{"f": "sum", "le": "4", "when": ["tier", "gold"]}]),
+        "/predicate/ceilings/0/f",
+    ),
+    (
+        of_tiers("gold", ceilings=[{"f": "amount", "le": "4", "when": ["teir", "gold"]}]),
+        "/predicate/ceilings/0/when",
+    ),
+    (
+        of_tiers("gold", except_pairs=[[["tier", "gold"], ["agent", "bot"]]]),
+        "/predicate/except_pairs/0",
+    ),
+    (
+        of_tiers("gold", except_pairs=[[["tier", "gold"], ["tier", "gold"]]]),
+        "/predicate/except_pairs/0",
+    ),
+]
+
+
+def test_a_rule_that_bounds_nothing_or_allows_nothing_is_refused_where_it_says_so(
+    empty_house: House,
+) -> None:
+    house = empty_house
+    house.tool(TOOL, arguments=SCHEMA, roles=ROLES)
+    with nothing_changes():
+        for predicate, pointer in MEANINGLESS:
+            sent = {"tool": TOOL, "predicate": predicate}
+            status, told, _ = house.request("alice", "POST", "/delegations", sent)
+            assert (status, told["code"]) == (422, "invalid-body"), predicate
+            assert told["errors"][0]["pointer"].startswith(pointer), predicate
+
+
+def test_a_narrowing_leaves_something_and_names_what_is_there(empty_house: House) -> None:
+    house = empty_house
+    house.tool(TOOL, arguments=SCHEMA, roles=ROLES)
+    sent = {"tool": TOOL, "predicate": of_tiers("gold", "=5")}
+    path = f"/delegations/{house.request('alice', 'POST', '/delegations', sent)[1]['id']}"
+    for change, pointer in (
+        ({"all": of_tiers()["all"]}, "/change/all/3/in"),
+        ({"per_day": {"sum": {"amout": "1"}}}, "/change/per_day/sum"),
+        ({"ceilings": [{"f": "x", "le": "4", "when": ["tier", "gold"]}]}, "/change/ceilings/0/f"),
+    ):
+        with nothing_changes():
+            body = {"version": 1, "change": change}
+            status, told, _ = house.request("alice", "POST", f"{path}/tighten", body)
+        assert (status, told["errors"][0]["pointer"]) == (422, pointer)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from approvals.policy import validate_policy
 from approvals.policy.conditions import Facts
+from approvals.tenantfile import policytext
 from delegation.modes import Mode, Modes, Never, modes
 
 
@@ -36,3 +38,18 @@ def test_the_floor_holds_where_its_condition_does_or_has_no_answer() -> None:
     assert not some.forbids("mail.send", facts(amount="99"))
     assert some.forbids("payments.refund", facts())
     assert some.forbids("payments.refund", facts(amount="much"))
+
+
+def test_off_is_said_in_yaml_as_the_docs_write_it() -> None:
+    text = "rules: []\ndelegation: {low: off, medium: suggest, preset: eager}\n"
+    document = policytext.read(text)
+    assert document["delegation"]["low"] == "off"
+    validate_policy(document)
+    assert modes(document).of("low") is Mode.OFF
+    assert policytext.read(policytext.write(document)) == document
+    assert policytext.read("a: yes\nb: true\nc: No\nd: on") == {
+        "a": True,
+        "b": True,
+        "c": False,
+        "d": "on",
+    }

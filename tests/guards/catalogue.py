@@ -42,6 +42,7 @@ AUTOMATIC = "tests/delegation/test_automatic.py"
 ACTS = "tests/delegation/test_acts.py"
 LEARNING = "tests/delegation/test_learning.py"
 EVENTS = "tests/delegation/test_events.py"
+RULES_API = "tests/delegation/test_api.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
 HISTORIES = "tests/property/test_histories_1.py::test_what_must_always_hold_holds_after_every_step_of_any_history"
 READ_EARLY = "SELECT t.authority_version INTO v_seq FROM tenants_tenant t WHERE t.id = p_tenant;"
@@ -71,6 +72,13 @@ def _unlocked_day(delegation_id: Any, day: Any) -> Any:
     from delegation.models import DelegationDay
 
     return DelegationDay.objects.get_or_create(delegation_id=delegation_id, day=day)[0]
+
+
+def _anybodys(_: Any) -> Any:
+    """A rule, locked for whoever asks."""
+    from delegation.locks import lock_rule
+
+    return lambda _principal, delegation_id, **_more: lock_rule(delegation_id)
 
 
 def _as_if_read(read: Any) -> Any:
@@ -1383,6 +1391,40 @@ GUARDS: tuple[Guard, ...] = (
             f"{LEARNING}::test_an_accepted_rule_sleeps_once_its_person_refuses_what_it_would_allow",
             f"{LEARNING}::test_what_was_undone_has_the_rule_sleep_that_allowed_it",
         ),
+    ),
+    Guard(
+        "a rule is its person's own",
+        "8: nobody lets another's rule begin, narrows it, or dismisses it",
+        patch("delegation.services.rules._own", _anybodys),
+        (f"{ACTS}::test_only_its_person_accepts_narrows_or_dismisses_a_rule",),
+    ),
+    Guard(
+        "a rule is shown to its person and to admins",
+        "8: what is learned of a person is told to nobody else",
+        both(
+            patch("delegation.api.rules._admit", nothing),
+            patch("delegation.views.rules._admit", nothing),
+        ),
+        (
+            f"{RULES_API}::test_rules_are_for_people_and_one_is_its_persons_own_and_an_admins",
+            "tests/pages/test_delegation.py::test_a_rule_of_another_is_nobodys_but_an_admins[bob]",
+        ),
+        red="KeyError",  # an answer has no code
+    ),
+    Guard(
+        "a rule begins and narrows as it was read",
+        "8: who read another version of a rule lets nothing begin",
+        patch("delegation.services.rules._check_version", nothing),
+        (
+            f"{RULES_API}::test_a_rule_is_narrowed_accepted_and_revoked",
+            "tests/pages/test_delegation.py::test_a_rule_is_narrowed_turned_on_and_revoked_by_plain_forms",
+        ),
+    ),
+    Guard(
+        "agents are not told which rule decided",
+        "8: agents are told nothing of the rules of people",
+        patch("interrupts.api.rendering._PEOPLES", lambda _: frozenset({"user"})),
+        (f"{RULES_API}::test_an_agent_is_told_that_a_rule_decided_and_nothing_of_which",),
     ),
 )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from delegation import predicates
 from delegation.models import Delegation, DelegationUse
 from interrupts.models import Step, Tool
 from tenants.clock import database_now
@@ -150,7 +151,10 @@ def test_everything_a_rule_allowed_is_listed_in_pages(house: House, browser_of: 
 def test_a_rule_is_offered_beside_the_answer_and_never_in_it(
     house: House, browser_of: Open
 ) -> None:
-    gate, made = house.ask(), rule(house)
+    house.tool("shop.note", roles={"amount": "number", "payment": "id"})
+    asked = [PREDICATE["all"][0], PREDICATE["all"][2], {"f": "payment", "any": True}]
+    made = rule(house, tool=Tool.objects.get(name="shop.note").pk, predicate={"all": asked})
+    gate = house.ask("shop.note")
     page = browser_of("alice").get(f"/decisions/{gate.pk}")
     assert "Stop asking me about this?" in page.text
     assert f'href="/delegation/{made.pk}"' in page.html
@@ -170,3 +174,74 @@ def test_what_no_page_takes_is_a_page_that_says_so(house: House, browser_of: Ope
         assert browser.post(f"/delegation/{made.pk}/accept", token).status == 422
         assert browser.post(f"/delegation/{uuid7()}/revoke", token).status == 404
         assert other.get(f"/delegation/{made.pk}/accept").status == 303
+
+
+TYPED_WRONG: Final = [
+    ("calls", "9" * 5_000),
+    ("calls", "0"),
+    ("calls", "\u0665"),
+    ("a2", "[" * 100_000),
+    ("a2", "NaN"),
+    ("a2", "9" * 5_000),
+    ("a0", "1e400"),
+    ("a0", "9" * 5_000),
+    ("a0", "-1"),
+]
+
+
+def test_whatever_is_typed_into_a_rule_by_hand_is_a_form_with_what_is_wrong(
+    house: House, browser_of: Open
+) -> None:
+    declared = {"type": "object", "properties": {"tier": {"type": "integer"}}}
+    roles = {"amount": "number", "order": "id", "tier": "enum"}
+    house.tool("shop.credit", arguments=declared, roles=roles)
+    browser = browser_of("alice")
+    page = browser.get("/delegation/new?tool=shop.credit")
+    fields = {"a0": "20", "a2": "5\n6", "calls": "5"}
+    with nothing_changes():
+        for field, said in TYPED_WRONG:
+            wrong = browser.send(page, "/delegation/new", **{**fields, field: said})
+            assert (wrong.status, "Nothing was changed." in wrong.text) == (422, True), field
+    browser.send(page, "/delegation/new", **fields)
+    assert Delegation.objects.get().predicate["all"][-1] == {"f": "tier", "in": ["=5", "=6"]}
+
+
+def test_a_note_is_as_short_on_the_page_as_in_the_api(house: House, browser_of: Open) -> None:
+    made = rule(house, status="active")
+    browser = browser_of("alice")
+    page = browser.get(f"/delegation/{made.pk}")
+    with nothing_changes():
+        long = browser.send(page, "/pause", note="n" * 1_001)
+    assert (long.status, "1,000 characters at most" in long.text) == (422, True)
+    assert browser.send(page, "/pause", note="n" * 1_000).location == "/delegation/?done=pause"
+
+
+def test_what_of_a_day_is_free_of_its_sum_is_said_and_stays(house: House, browser_of: Open) -> None:
+    """A learned rule has it; a form that changes nothing of the day changes nothing of it."""
+    bounds = {"calls": 5, "free": 3, "sum": {"amount": "120"}}
+    made = rule(house, predicate={**PREDICATE, "per_day": bounds})
+    Delegation.objects.filter(pk=made.pk).update(sha256=predicates.sha256(made.predicate))
+    browser = browser_of("alice")
+    page = browser.get(f"/delegation/{made.pk}")
+    assert "amount at most 120 a day, after its first 3 calls" in page.text
+    with nothing_changes():
+        assert "Nothing of it is narrower." in browser.send(page, "/tighten").text
+    browser.send(page, "/accept")
+    made.refresh_from_db()
+    assert (made.status, made.version, made.predicate["per_day"]) == ("active", 1, bounds)
+
+
+def test_a_rule_shows_the_day_it_has_after_it_was_narrowed_twice(
+    house: House, browser_of: Open
+) -> None:
+    made = rule(house, origin="person")
+    Delegation.objects.filter(pk=made.pk).update(sha256=predicates.sha256(made.predicate))
+    browser = browser_of("alice")
+    browser.send(browser.get(f"/delegation/{made.pk}"), "/accept", calls="4")
+    browser.send(browser.get(f"/delegation/{made.pk}"), "/tighten", calls="2")
+    page = browser.get(f"/delegation/{made.pk}")
+    assert "at most 2 a day" in page.text
+    assert "(now 2)" in page.text
+    browser.send(page, "/pause")
+    page = browser.get(f"/delegation/{made.pk}")
+    assert browser.send(page, "/accept", calls="1").location == "/delegation/?done=accept"
