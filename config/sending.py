@@ -24,7 +24,6 @@ from kombu.exceptions import (  # type: ignore[attr-defined]  # its stubs are ol
     BatchPublishError,
     OperationalError,
 )
-from kombu.transport.redis import Channel as RedisChannel
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ def send(app: Celery, hints: Sequence[Hint]) -> None:
                     _publish(app, producer, hint)
         except (*away, BatchPublishError) as fault:
             raise OperationalError(str(fault)) from fault
-        if isinstance(producer.channel, RedisChannel):
+        if producer.connection.transport.driver_type == "redis":
             with producer.channel.conn_or_acquire() as client:
                 _ways[app] = _Way(client, app.amqp.default_queue.name, away)
 
