@@ -197,7 +197,7 @@ class SpotCheck(TenantOwned):
     version = models.PositiveIntegerField()
     gate = models.UUIDField()
     share = models.FloatField(default=1)  # how likely it was to be asked
-    verdict = models.CharField(max_length=15, null=True)  # null: not answered
+    verdict = models.CharField(max_length=15, null=True)  # or "edit"; null: not answered
     at = models.DateTimeField()
 
     class Meta:

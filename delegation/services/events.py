@@ -329,8 +329,15 @@ def _incident(
 
 
 def _answer_checks(rows: Iterable[_Decided]) -> None:
-    """Say on spot checks how the person whom the rule speaks for decided them."""
-    said = {(row.gate, row.user): row.verdict for row in rows if not row.by_rule}
+    """Say on spot checks how the person whom the rule speaks for decided them.
+
+    What was approved as changed was not approved as the rule would have run it.
+    """
+    said = {
+        (row.gate, row.user): row.verdict if row.edits is None else EventKind.EDIT.value
+        for row in rows
+        if not row.by_rule
+    }
     if not said:
         return
     gates: Sequence[UUID] = [gate for gate, _ in said]

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from approvals.models import Assignment, Decision, Gate
 from approvals.services import decisions
 from approvals.services.grants import set_grants
-from delegation import authorizer, locks
+from delegation import authorizer, figures, locks, selectors
 from delegation.models import Delegation, DelegationDay, DelegationUse, SpotCheck
 from delegation.services import rules
 from delegation.services.rebuilding import check
@@ -278,6 +278,16 @@ def test_a_spot_check_is_told_from_no_other_prompt(office, monkeypatch):
     office.catch_up()
     assert fresh(check).verdict == "reject"
     assert fresh(rule).status == "paused"
+
+
+def test_a_spot_check_that_was_changed_is_not_counted_as_approved(office):
+    rule = office.rule(share=1)
+    gate = Gate.objects.get(pk=office.propose().gate)
+    office.look_and_decide(gate, arguments={**CALL, "amount": "1.00"})
+    office.catch_up()
+    assert SpotCheck.objects.get().verdict == "edit"
+    assert figures.tenant_figures().wrong_rate == 1
+    assert selectors.card(rule.pk).checks_refused == 1
 
 
 def test_a_step_that_is_proposed_again_under_its_key_has_the_same_answer(office):
