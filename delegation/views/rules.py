@@ -109,11 +109,12 @@ def rule_page(
     """Show one rule; after a refusal with what was refused."""
     card = shown_card(visit, pk)
     rule = card.delegation
+    own = rule.user_id == visit.principal.id
     context: dict[str, Any] = {
         "card": card,
-        "shown": Shown(card),
+        "shown": Shown(card, own),
         "rule": rule,
-        "own": rule.user_id == visit.principal.id,
+        "own": own,
         "is_open": rule.status in OPEN_RULES,
         "can_begin": rule.status in {DelegationStatus.SUGGESTED, DelegationStatus.PAUSED},
         "fields": forms.fields_of(rule.predicate),

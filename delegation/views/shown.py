@@ -15,6 +15,7 @@ class Shown:
     """A card with its shares in hundredths."""
 
     card: Card
+    own: bool = True  # whoever looks at it is whom it speaks for
 
     @property
     def rule(self) -> Delegation:
@@ -39,7 +40,8 @@ class Shown:
         if not found.get("answers"):
             return ""
         days = max(1, math.ceil(((found["last_at"] or 0) - (found["first_at"] or 0)) / DAY))
-        told = f"From {found['answers']} of your answers over {days} day{'s'[: days > 1]}"
+        whose = "your" if self.own else "their"
+        told = f"From {found['answers']} of {whose} answers over {days} day{'s'[: days > 1]}"
         refused = found["refused"] + found["incidents"]
         return f"{told}, {refused or 'none'} of them refused or undone"
 

@@ -72,6 +72,8 @@ def test_a_rule_of_another_is_nobodys_but_an_admins(
         assert (page.status, "payments.refund" in page.text) == (403, False)
     assert "payments.refund" not in browser.get("/delegation/").text
     seen = browser_of("ada").get(f"/delegation/{made.pk}")
+    assert "matched nothing they refused" in seen.text
+    assert "Checked by them" in seen.text
     assert seen.has_form("/revoke")
     assert seen.has_form("/pause")
     assert not seen.has_form("/tighten")
