@@ -8,7 +8,6 @@ policy asks exactly one person about, for no other cause than its rule or its de
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
@@ -128,11 +127,11 @@ class _Looked:
 
 
 def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement | None:
-    """Return the judgement by the first rule that covers the call; None: a person is asked."""
+    """Return the judgement by a rule that covers the call; None: a person is asked."""
     looked = _look(work, step, body, asked)
     if looked is None:
         return None
-    for rule in _covering(work, looked):
+    for rule in _of_one_person(work, looked):
         if coin(_key(), str(step.pk)) < rule.check_share:
             return dataclasses.replace(asked, detail={**asked.detail, _CHECK: rule})
         day = _day(work, rule)
@@ -176,14 +175,28 @@ def _is_forbidden(work: Work, step: Step, body: bytes, in_force: Modes) -> bool:
     return facts is None or in_force.forbids(step.tool_name, facts)
 
 
-def _covering(work: Work, looked: _Looked) -> Iterator[Delegation]:
-    """Yield the rules that cover the call, of people who may decide it themselves now."""
-    rows = _speaking(work, looked.mode).filter(
-        tool=looked.step.tool_id, tool_number=looked.step.tool_number
+def _of_one_person(work: Work, looked: _Looked) -> list[Delegation]:
+    """Return the rules that cover the call, of the one person who is drawn for it.
+
+    Where several have rules for the tool, one of those who may decide the call is drawn, whatever
+    their rules say of it: else what any of them allows would run, and each one's errors add up.
+    """
+    rules = list(_rules(work, looked))
+    people = sorted(
+        {rule.user_id for rule in rules},
+        key=lambda person: coin(_key(), f"{looked.step.pk} {person}"),
     )
-    for rule in rows.order_by("id"):
-        if calls.refusal(rule.predicate, looked.call) is None and _may(work, looked, rule):
-            yield rule
+    drawn = next((person for person in people if _may(work, looked, person)), None)
+    return [rule for rule in rules if rule.user_id == drawn and _covers(rule, looked)]
+
+
+def _rules(work: Work, looked: _Looked) -> QuerySet[Delegation]:
+    of_tool = {"tool": looked.step.tool_id, "tool_number": looked.step.tool_number}
+    return _speaking(work, looked.mode).filter(**of_tool).order_by("id")
+
+
+def _covers(rule: Delegation, looked: _Looked) -> bool:
+    return calls.refusal(rule.predicate, looked.call) is None
 
 
 def _speaking(work: Work, mode: Mode) -> QuerySet[Delegation]:
@@ -199,10 +212,10 @@ def _speaking(work: Work, mode: Mode) -> QuerySet[Delegation]:
     return rows if mode is Mode.AUTOMATIC else rows.exclude(origin=Origin.LEARNED)
 
 
-def _may(work: Work, looked: _Looked, rule: Delegation) -> bool:
+def _may(work: Work, looked: _Looked, person: UUID) -> bool:
     """Say whether the person may decide the call themself, by nobody else's authority."""
     acting_for, refused = deciders.standing(
-        rule.user_id,
+        person,
         looked.step.tool_id,
         work.run,
         looked.approvers,
@@ -234,7 +247,8 @@ def _still_allows(work: Work, step: Step, body: bytes, now: Judgement) -> bool:
         return False
     looked = _look(work, step, body, now)
     return looked is not None and any(
-        str(rule.pk) == step.authorized_rule for rule in _covering(work, looked)
+        _covers(rule, looked) and _may(work, looked, rule.user_id)
+        for rule in _rules(work, looked).filter(pk=str(step.authorized_rule))
     )
 
 

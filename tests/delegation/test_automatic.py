@@ -201,6 +201,28 @@ def test_a_limit_of_the_persons_authority_holds_for_their_rules(office):
     refuses(office, office.propose)
 
 
+def first(person):
+    """Have this person be drawn before others, and no call be a spot check."""
+    return lambda _key, name: 0.0 if name.endswith(str(person.id)) else 0.9
+
+
+def test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak(office, monkeypatch):
+    alice, carol = office.house.people["alice"], office.house.people["carol"]
+    with transaction.atomic():
+        set_grants(SYSTEM, {"alice": ["*"], "carol": ["*"]})
+    office.rule()
+    office.rule(who="carol", all=[*PREDICATE["all"][:3], {"f": "tier", "in": ["basic"]}])
+    monkeypatch.setattr("delegation.authorizer.coin", first(alice))
+    runs(office, office.propose)
+    monkeypatch.setattr("delegation.authorizer.coin", first(carol))
+    refuses(office, office.propose)
+    assert office.propose(tier="basic").status == "ready"
+    assert Decision.objects.latest("id").user_id == carol.id
+    with transaction.atomic():
+        set_grants(SYSTEM, {"alice": ["*"], "carol": []})
+    runs(office, office.propose)
+
+
 def test_nobody_s_rule_decides_what_runs_for_them_or_what_their_own_agent_does(office):
     office.rule()
     with transaction.atomic():
