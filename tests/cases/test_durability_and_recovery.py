@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interrupts import queue
 from tests.cases.world import World, auto, deliver
 from tests.interrupts.effects.far_end import Asked, answering
 
@@ -54,10 +55,10 @@ def test_what_comes_after_a_group_is_computed_from_rows(world: World, on_failure
     held = only_the_failure_holds(world, run, two)
     assert (world.fresh(four)["status"], world.fresh(four)["attempts"]) == ("ready", 0)
     before = len(world.delivered)
-    for _ in range(5):  # and nothing looks again and again
+    for _ in range(5):  # and nothing looks at the run again and again
         world.advance(3600)
         world.catch_up()
-    assert world.delivered[before:] == []
+    assert {task for task, _ in world.delivered[before:]} <= {queue.LEARN}
     world.answer(held)
     world.catch_up()
     assert world.outside.times == {"t": 2, "after": 1}
