@@ -12,8 +12,9 @@ from interrupts import queue
 
 COLLECT: Final = queue.LEARN
 AGAIN: Final = timedelta(seconds=2)  # after something new was found
-IDLE: Final = timedelta(seconds=10)  # after nothing was
-OFF: Final = timedelta(minutes=1)  # where nothing is delegated
+IDLE: Final = timedelta(seconds=10)  # after nothing was, at least
+LONGEST: Final = timedelta(minutes=5)  # and at most
+OFF: Final = timedelta(minutes=1)  # where nothing is delegated, or nothing was ever decided
 
 
 def send(tenant_id: str) -> None:

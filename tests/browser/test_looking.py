@@ -30,7 +30,7 @@ KEPT_BY_LOOKING: Final = {
     "interrupts_sweepround",
     "delegation_eventstream",
 }
-# What people decided is collected for learning a while after it (delegation/queue.py).
+# The sweep has what people decided collected for learning, once that is due.
 COLLECTED_WITHIN_SECONDS: Final = 15
 PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
 # What is behind a path's first parameter, by the word before it.
@@ -156,7 +156,8 @@ def test_a_row_that_changes_is_seen(service: Service) -> None:
 
 
 def quiet() -> Mapping[str, str] | None:
-    """Return the rows once nothing changes them by itself."""
+    """Return the rows once nothing changes them by itself, what is due a while after included."""
+    asked(sql.SQL("UPDATE delegation_eventstream SET due_at = NULL RETURNING id"))
     before = rows()
     time.sleep(COLLECTED_WITHIN_SECONDS)
     return before if not changed(before, rows()) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, InternalError, ProgrammingError, transaction
@@ -11,18 +12,19 @@ from django.db import IntegrityError, InternalError, ProgrammingError, transacti
 from approvals.services import decisions
 from approvals.services.bulk import Chosen, approve_together
 from approvals.services.grants import set_grants
-from delegation import locks, selectors, sweep, tasks
+from delegation import locks, queue, selectors, sweep, tasks
 from delegation.models import DecisionEvent, EventStream, LearnerState
 from delegation.services import events, rules
 from interrupts.models import Step
 from tenants import scope
+from tenants.clock import database_now
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM
 from tenants.models import Membership, Role, Tenant
 from tenants.scope import tenant_scope
 from tests.approvals.house import fresh
 from tests.clock import move
-from tests.delegation.office import kinds
+from tests.delegation.office import DAY, kinds
 
 
 def only() -> DecisionEvent:
@@ -203,6 +205,21 @@ def test_the_sweep_hints_at_every_tenant_that_is_due_and_the_task_collects(offic
         scope._scope.reset(token)
     with tenant_scope(tenant):
         assert kinds() == ["approve"]
+
+
+def test_where_nobody_decides_it_is_looked_ever_more_seldom(office):
+    def until_due():
+        events.collect()
+        return EventStream.objects.get().due_at - database_now()
+
+    assert timedelta(seconds=50) < until_due() <= queue.OFF
+    office.approve()
+    assert until_due() <= queue.AGAIN
+    assert timedelta(seconds=5) < until_due() <= queue.IDLE
+    move(1_000)
+    assert timedelta(seconds=90) < until_due() < timedelta(seconds=130)
+    move(DAY)
+    assert timedelta(seconds=290) < until_due() <= queue.LONGEST
 
 
 def test_what_was_undone_is_one_incident_of_a_person_who_approved_it_twice(office):
