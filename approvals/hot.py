@@ -21,7 +21,7 @@ from django.db import DEFAULT_DB_ALIAS, IntegrityError, models
 from django.db.models.base import ModelState
 
 from approvals.models import Decision, Gate, GateState, Verdict
-from approvals.shown import LOOKED_BACK, GateShown, Similar
+from approvals.shown import GateShown, Similar, similar_sql
 from config.keys import current_key_id, stream_key
 from interrupts import content
 from interrupts.models import Checkpoint, Question, Run, Step
@@ -39,8 +39,6 @@ _FIELDS: Final = [field.attname for field in _GATE]
 _CHECKPOINT: Final = [field.attname for field in Checkpoint._meta.concrete_fields]  # noqa: SLF001 - Django's API
 _HELD: Final = 9  # columns before those of the gate
 _SHOWN: Final = _HELD + len(_FIELDS)
-# The latest gates are compared as a row, and ordered by: no other index gives them so.
-_FIRST, _LAST = UUID(int=0), UUID(int=2**128 - 1)
 SEE: Final = f"""
 SELECT clock_timestamp(), g.xmin::text, r.state_version, t.authority_version, s.tool_name,
     b.body, b.cipher, EXISTS (SELECT FROM interrupts_question q WHERE q.gate = g.id), past.*,
@@ -53,18 +51,7 @@ JOIN tenants_tenant t ON t.id = g.tenant_id
 LEFT JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
 LEFT JOIN interrupts_interrupt i ON i.id = g.interrupt_id
 LEFT JOIN interrupts_checkpoint c ON c.id = i.checkpoint
-CROSS JOIN LATERAL (
-    SELECT array[
-        count(*) FILTER (WHERE p.state = 'approved' OR p.id = g.id),
-        count(*) FILTER (WHERE p.state = 'rejected'),
-        count(*) FILTER (WHERE p.state = 'approved' AND EXISTS (
-            SELECT FROM approvals_decision d
-            WHERE d.gate_id = p.id AND d.counts AND d.edits IS NOT NULL))]
-    FROM (SELECT o.id, o.state FROM approvals_gate o
-        WHERE (o.tool_id, o.id) >= (g.tool_id, '{_FIRST}'::uuid)
-            AND (o.tool_id, o.id) <= (g.tool_id, '{_LAST}'::uuid)
-        ORDER BY o.tool_id DESC, o.id DESC LIMIT {LOOKED_BACK}) p
-) past
+CROSS JOIN LATERAL ({similar_sql("g.tool_id", approved="g.id")}) past
 WHERE g.id = %b::uuid
 """  # noqa: S608 - names of ours
 APPROVE: Final = (

@@ -20,7 +20,7 @@ from approvals.models import (
     PolicyVersion,
     Verdict,
 )
-from approvals.shown import LOOKED_BACK, GateShown, Similar
+from approvals.shown import GateShown, Similar, similar_sql
 from interrupts.models import Question, Run, Step
 from interrupts.selectors import bodies
 from tenants.models import User
@@ -132,14 +132,13 @@ def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
     """Count how the latest settled gates of these tools ended; an edited one was approved too."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """
-            SELECT tool.id, past.approved, past.rejected, past.edited
-            FROM unnest(%s::uuid[]) tool(id)
-            CROSS JOIN LATERAL approvals_similar(tool.id, %s) past
-            """,
-            [list(tools), LOOKED_BACK],
+            f"""
+            SELECT tool.id, past.* FROM unnest(%s::uuid[]) tool(id)
+            CROSS JOIN LATERAL ({similar_sql("tool.id")}) past
+            """,  # noqa: S608 - names of ours
+            [list(tools)],
         )
-        return {tool: Similar(*counts) for tool, *counts in cursor.fetchall()}
+        return {tool: Similar(*counts) for tool, counts in cursor.fetchall()}
 
 
 def previous_steps(step: Step, limit: int) -> list[Step]:

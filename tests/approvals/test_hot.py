@@ -12,6 +12,7 @@ from approvals import hot
 from approvals.authority import refusal_sql
 from approvals.models import Decision, Gate
 from approvals.services import assignments
+from approvals.shown import similar_sql
 from interrupts.models import Interrupt, Run, Step
 from interrupts.services import damage
 from tenants import scope, statements
@@ -104,8 +105,7 @@ def test_the_hot_approval_writes_and_shows_what_the_long_way_does(
     second, shown_second = approved()
 
     assert first == second
-    for shown in (shown_first, shown_second):
-        shown["similar"] = None  # the second has one more before it
+    assert [one.pop("similar")["approved"] for one in (shown_first, shown_second)] == [1, 2]
     assert masked(shown_first) == masked(shown_second)
 
 
@@ -256,8 +256,7 @@ def test_an_approval_under_a_key_writes_and_shows_what_one_without_does(house, w
 
     assert ways == ["hot", "keyed"]
     assert rows_of(first) == rows_of(second)
-    for _, shown, _ in (plain, keyed):
-        shown["similar"] = None
+    assert [shown.pop("similar")["approved"] for _, shown, _ in (plain, keyed)] == [1, 2]
     assert masked(plain[1]) == masked(keyed[1])
     assert plain[0] == keyed[0] == 201
     assert IdempotentAnswer.objects.count() == 1
@@ -383,11 +382,31 @@ def test_the_hot_path_asks_the_one_authority_function(house):
 # What is shown beside it
 
 
+def test_it_is_told_what_people_decided_of_the_like_and_not_what_rules_did(
+    house, ways, monkeypatch
+):
+    def decide(gate, verdict="approve", **more):
+        body = {"verdict": verdict, "digest": gate.digest, **more}
+        key = {"Idempotency-Key": str(gate.pk)}
+        return house.request("alice", "POST", f"/gates/{gate.pk}/decisions", body, **key)[1]
+
+    by_rule = house.ask()
+    decide(by_rule)
+    Gate.objects.filter(pk=by_rule.pk).update(pattern="allowlist")
+    decide(house.ask(), "reject", reason="no")
+    told = [decide(house.ask())["similar"]]
+    assert ways == ["keyed", "keyed"]
+    monkeypatch.setattr(hot, "approve_under_key", lambda *_: None)
+    monkeypatch.setattr(hot, "approve", lambda *_: None)
+    told.append(decide(house.ask())["similar"])
+    assert told == [{"approved": n, "rejected": 1, "edited": 0} for n in (1, 2)]
+
+
 def pages_read(tool):
     with connection.cursor() as cursor:
         cursor.execute(
-            "EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT * FROM approvals_similar(%s, 50)",
-            [tool],
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {similar_sql('%s::uuid')}",
+            [tool, tool],
         )
         (plan,) = cursor.fetchone()[0]
     return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
