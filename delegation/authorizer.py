@@ -192,7 +192,8 @@ def _of_one_person(work: Work, looked: _Looked) -> list[Delegation]:
 
 def _rules(work: Work, looked: _Looked) -> QuerySet[Delegation]:
     of_tool = {"tool": looked.step.tool_id, "tool_number": looked.step.tool_number}
-    return _speaking(work, looked.mode).filter(**of_tool).order_by("id")
+    spoken = _speaking(work, looked.mode).filter(**of_tool).order_by("id")
+    return spoken.defer("evidence", "backtest")  # large, and for people to look at
 
 
 def _covers(rule: Delegation, looked: _Looked) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from config.errors import Forbidden
 from delegation import selectors, uses
 from delegation.api import bodies, rendering, shapes
 from delegation.models import Delegation, DelegationStatus, DelegationUse
@@ -18,10 +17,8 @@ from tenants.api.operation import operation
 from tenants.api.pagination import CURSOR_QUERY, page, page_schema
 from tenants.api.view import ApiCall, TenantView
 from tenants.idempotency import Answer
-from tenants.models import Role
 from tenants.principal import Principal
 
-NOT_YOURS: Final = "A rule is shown to the person it speaks for, and to admins."
 _REFUSALS: Final = {"people-only": 403}
 _NOT_YOURS: Final = {**_REFUSALS, "forbidden": 403}
 _OF_ACTS: Final = {**_NOT_YOURS, "already-revoked": 409}
@@ -85,7 +82,7 @@ class UsesView(TenantView):
         refusals={**_NOT_YOURS, "invalid-query": 422},
     )
     def get(self, call: ApiCall, pk: UUID) -> Answer:
-        _admit(call.principal, Delegation.objects.get(pk=pk))
+        rules.admit(call.principal, Delegation.objects.get(pk=pk))
 
         def render(found: Sequence[DelegationUse]) -> list[dict[str, Any]]:
             return [rendering.use(one) for one in uses.told(found)]
@@ -202,11 +199,5 @@ def _now(pk: UUID) -> Answer:
 
 def _seen_by(principal: Principal, pk: UUID) -> selectors.Card:
     card = selectors.card(pk)
-    _admit(principal, card.delegation)
+    rules.admit(principal, card.delegation)
     return card
-
-
-def _admit(principal: Principal, rule: Delegation) -> None:
-    """Raise Forbidden where a rule is neither the caller's nor the caller an admin."""
-    if rule.user_id != principal.id and principal.role != Role.ADMIN:
-        raise Forbidden(NOT_YOURS)

@@ -50,6 +50,7 @@ S = DelegationStatus
 ENDED: Final = frozenset({S.REVOKED, S.EXPIRED})
 MAX_NOTE: Final = 1_000  # characters
 NOT_YOURS: Final = "Only the person whom a rule speaks for does this."
+NOT_SHOWN: Final = "A rule is shown to the person it speaks for, and to admins."
 
 
 def accept(
@@ -267,6 +268,12 @@ def _transaction() -> transaction.Atomic:
 def _check_person(principal: Principal) -> None:
     if not principal.is_person:
         raise PeopleOnly
+
+
+def admit(principal: Principal, rule: Delegation) -> None:
+    """Raise Forbidden where a rule is neither the caller's nor the caller an admin."""
+    if rule.user_id != principal.id and principal.role != Role.ADMIN:
+        raise Forbidden(NOT_SHOWN)
 
 
 def _is_admin(principal: Principal) -> bool:

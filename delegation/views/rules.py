@@ -10,20 +10,19 @@ from uuid import UUID
 from django.http import HttpResponse
 
 from approvals.views.decision import wrong_fields
-from config.errors import Forbidden, Problem
+from config.errors import Problem
 from delegation import beside, figures, selectors, uses
 from delegation.models import OPEN_RULES, DelegationStatus
 from delegation.selectors import Card
+from delegation.services import rules
 from delegation.views import charts, forms
 from delegation.views.shown import Shown
-from tenants.models import Role
 from tenants.views.page import PageView, Words
 from tenants.views.visits import Visit
 
 DAYS: Final = 30
-NOT_YOURS: Final = "A rule is shown to the person it speaks for, and to admins."
 WORDS: Final[Mapping[str, Words]] = {
-    "forbidden": Words("This rule is somebody else\u2019s", NOT_YOURS),
+    "forbidden": Words("This rule is somebody else\u2019s", rules.NOT_SHOWN),
 }
 
 
@@ -94,13 +93,8 @@ def rules_page(view: PageView, visit: Visit, refusal: Problem | None = None) -> 
 def shown_card(visit: Visit, pk: UUID) -> Card:
     """Return a rule that the person may see. Raises Delegation.DoesNotExist, Forbidden."""
     card = selectors.card(pk)
-    _admit(visit, card)
+    rules.admit(visit.principal, card.delegation)
     return card
-
-
-def _admit(visit: Visit, card: Card) -> None:
-    if visit.principal.id != card.delegation.user_id and visit.role != Role.ADMIN:
-        raise Forbidden(NOT_YOURS)
 
 
 def rule_page(

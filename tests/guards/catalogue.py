@@ -1401,10 +1401,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "a rule is shown to its person and to admins",
         "8: what is learned of a person is told to nobody else",
-        both(
-            patch("delegation.api.rules._admit", nothing),
-            patch("delegation.views.rules._admit", nothing),
-        ),
+        patch("delegation.services.rules.admit", nothing),
         (
             f"{RULES_API}::test_rules_are_for_people_and_one_is_its_persons_own_and_an_admins",
             "tests/pages/test_delegation.py::test_a_rule_of_another_is_nobodys_but_an_admins[bob]",
