@@ -67,6 +67,15 @@ def _no_votes(_: Any) -> Any:
     return lambda _user: Decision.objects.none()
 
 
+def _of_anybody(_: Any) -> Any:
+    """The rules of everybody that cover a call, for whoever's inbox it would be."""
+    from delegation import authorizer
+
+    return lambda work, looked: [
+        rule for rule in authorizer._rules(work, looked) if authorizer._covers(rule, looked)
+    ]
+
+
 def _unlocked_day(delegation_id: Any, day: Any) -> Any:
     """A rule's day, read by whoever asks, whoever else counts in it."""
     from delegation.models import DelegationDay
@@ -1363,6 +1372,12 @@ GUARDS: tuple[Guard, ...] = (
             f"{AUTOMATIC}::test_a_rule_that_was_revoked_stops_what_it_allowed_before_it_starts",
         ),
         red="it does not wait|it ended without waiting",
+    ),
+    Guard(
+        "one person's rules speak for a call",
+        "8: what any of several people's rules allows does not add up",
+        patch("delegation.authorizer._of_one_person", _of_anybody),
+        (f"{AUTOMATIC}::test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak",),
     ),
     Guard(
         "a day is counted under its lock",
