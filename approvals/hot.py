@@ -41,7 +41,8 @@ _HELD: Final = 9  # columns before those of the gate
 _SHOWN: Final = _HELD + len(_FIELDS)
 SEE: Final = f"""
 SELECT clock_timestamp(), g.xmin::text, r.state_version, t.authority_version, s.tool_name,
-    b.body, b.cipher, EXISTS (SELECT FROM interrupts_question q WHERE q.gate = g.id), past.*,
+    b.body, b.cipher, EXISTS (SELECT FROM interrupts_question q WHERE q.gate = g.id),
+    {similar_sql("g.tool_id", approved="g.id")},
     {", ".join(f"g.{field.column}" for field in _GATE)},
     {", ".join(f"c.{name}" for name in _CHECKPOINT)}
 FROM approvals_gate g
@@ -51,7 +52,6 @@ JOIN tenants_tenant t ON t.id = g.tenant_id
 LEFT JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
 LEFT JOIN interrupts_interrupt i ON i.id = g.interrupt_id
 LEFT JOIN interrupts_checkpoint c ON c.id = i.checkpoint
-CROSS JOIN LATERAL ({similar_sql("g.tool_id", approved="g.id")}) past
 WHERE g.id = %b::uuid
 """  # noqa: S608 - names of ours
 APPROVE: Final = (

@@ -132,10 +132,7 @@ def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
     """Count how the latest settled gates of these tools ended; an edited one was approved too."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""
-            SELECT tool.id, past.* FROM unnest(%s::uuid[]) tool(id)
-            CROSS JOIN LATERAL ({similar_sql("tool.id")}) past
-            """,  # noqa: S608 - names of ours
+            f"SELECT id, {similar_sql('id')} FROM unnest(%s::uuid[]) id",  # noqa: S608 - names of ours
             [list(tools)],
         )
         return {tool: Similar(*counts) for tool, counts in cursor.fetchall()}

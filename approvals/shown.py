@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
-from uuid import UUID
 
 from approvals import routing
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
@@ -16,11 +15,7 @@ from interrupts import catalogue
 from interrupts.models import Question, ToolVersion
 from tenants.scope import current_tenant_id
 
-LOOKED_BACK: Final = 50  # earlier gates of a tool that `similar` counts
-
-
-# The latest gates of a tool are compared as a row, and ordered by: no other index gives them so.
-_FIRST, _LAST = UUID(int=0), UUID(int=2**128 - 1)
+LOOKED_BACK: Final = 50  # latest gates of a tool that `similar` counts
 
 
 class Similar(NamedTuple):
@@ -32,23 +27,11 @@ class Similar(NamedTuple):
 
 
 def similar_sql(tool: str, *, approved: str = "NULL") -> str:
-    """Return the statement that counts `Similar` as one array; both arguments are SQL of ids.
+    """Return the expression of `Similar` as an array; both arguments are SQL of ids.
 
     The gate ``approved`` counts as that, whatever it is yet.
     """
-    return f"""
-    SELECT array[
-        count(*) FILTER (WHERE p.state = 'approved' AND p.pattern <> 'allowlist'
-            OR p.id = {approved}),
-        count(*) FILTER (WHERE p.state = 'rejected'),
-        count(*) FILTER (WHERE p.state = 'approved' AND EXISTS (
-            SELECT FROM approvals_decision d
-            WHERE d.gate_id = p.id AND d.counts AND d.edits IS NOT NULL))]
-    FROM (SELECT o.id, o.state, o.pattern FROM approvals_gate o
-        WHERE (o.tool_id, o.id) >= ({tool}, '{_FIRST}'::uuid)
-            AND (o.tool_id, o.id) <= ({tool}, '{_LAST}'::uuid)
-        ORDER BY o.tool_id DESC, o.id DESC LIMIT {LOOKED_BACK}) p
-    """  # noqa: S608 - names of ours
+    return f"approvals_ends({tool}, {approved}, {LOOKED_BACK})"
 
 
 @dataclass(frozen=True, slots=True)

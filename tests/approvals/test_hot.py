@@ -405,8 +405,7 @@ def test_it_is_told_what_people_decided_of_the_like_and_not_what_rules_did(
 def pages_read(tool):
     with connection.cursor() as cursor:
         cursor.execute(
-            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {similar_sql('%s::uuid')}",
-            [tool, tool],
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT {similar_sql('%s::uuid')}", [tool]
         )
         (plan,) = cursor.fetchone()[0]
     return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
