@@ -12,15 +12,16 @@ from approvals import hot
 from approvals.authority import refusal_sql
 from approvals.models import Decision, Gate
 from approvals.services import assignments
-from approvals.shown import similar_sql
+from approvals.shown import LOOKED_BACK, similar_sql
 from interrupts.models import Interrupt, Run, Step
 from interrupts.services import damage
 from tenants import scope, statements
 from tenants.authority import raise_authority
 from tenants.idempotency import KeyName
 from tenants.models import IdempotentAnswer, JournalEntry
+from tenants.rls import APP
 from tenants.statements import prepared
-from tests.database import superuser
+from tests.database import forget_statistics, superuser
 
 UNLIKE = {"id", "run_id", "step_id", "interrupt_id", "gate", "interrupt", "key_scope", "root",
           "group", "checkpoint", "checkpoint_id", "step", "authorized_gate", "gate_id"}  # fmt: skip
@@ -424,3 +425,55 @@ def test_a_seldom_used_tool_reads_no_edit_of_all_that_were_made_since(house):
             "   'approve', 'd', 'a', 0, true, now(), 'e' FROM generate_series(1, 2000) n"
         )
     assert pages_read(gate.tool_id) < before + 10
+
+
+def copy(sql, row, times, **more):
+    """Write a row again under ids of its own, as nobody may."""
+    table, fields = row._meta.db_table, row._meta.concrete_fields
+    names = ", ".join(f'"{field.column}"' for field in fields if not field.generated)
+    made = ", ".join(f"'{name}', {value}" for name, value in more.items())
+    sql.execute("SET LOCAL session_replication_role = replica")
+    sql.execute(
+        f"INSERT INTO {table} ({names}) SELECT {names} FROM (SELECT (jsonb_populate_record("
+        f"    o, jsonb_build_object('id', gen_random_uuid(), {made}))).*"
+        f"    FROM {table} o, generate_series(1, %s) WHERE o.id = %s) made",
+        [times, row.pk],
+    )
+    sql.execute("SET LOCAL session_replication_role = origin")
+
+
+def test_what_was_planned_for_few_gates_reads_no_more_once_there_are_many(house, monkeypatch):
+    gate, sent = house.ask(), []
+    found = hot.look(gate.pk)
+    with monkeypatch.context() as watched:
+        watched.setattr(hot, "prepared", lambda *given: sent.append(given) or (None,))
+        hot.approve(house.people["alice"], found, gate.digest, None)
+    (written,) = sent
+
+    with superuser() as sql, sql.transaction(force_rollback=True):
+        forget_statistics(sql, ["approvals_gate", "approvals_decision", "interrupts_interrupt"])
+        sql.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        read = []
+        for times in (150, 1500):
+            copy(sql, gate, times, step_id="gen_random_uuid()")
+            copy(sql, gate.interrupt, times, step="gen_random_uuid()")
+            read.append(pages_of(sql, gate, written))
+
+    few, many = read
+    assert many["see"] < few["see"] + 20
+    assert many["approve"] < few["approve"] + 20
+
+
+def pages_of(sql, gate, written):
+    """Count the pages that seeing a gate and writing its approval take, of what is not kept."""
+    read = {}
+    for name, (text, given) in {"see": (hot.SEE, [gate.pk]), "approve": written}.items():
+        with sql.transaction(force_rollback=True):
+            sql.execute(f"SET LOCAL ROLE {APP}")
+            sql.execute("SELECT set_config('abeyance.tenant_id', %s, true)", [str(gate.tenant_id)])
+            asked = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {text.replace('%b', '%s')}"
+            for _ in range(2):  # what is read to plan it comes first
+                with sql.transaction(force_rollback=True):
+                    (plan,) = sql.execute(asked, given).fetchone()[0]
+        read[name] = plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+    return read
