@@ -12,7 +12,7 @@ from approvals import hot
 from approvals.authority import refusal_sql
 from approvals.models import Decision, Gate
 from approvals.services import assignments
-from approvals.shown import LOOKED_BACK, similar_sql
+from approvals.shown import similar_sql
 from interrupts.models import Interrupt, Run, Step
 from interrupts.services import damage
 from tenants import scope, statements
