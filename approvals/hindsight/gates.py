@@ -71,9 +71,11 @@ WITH looked_at AS MATERIALIZED (
     ) back
     CROSS JOIN LATERAL (
         SELECT count(*) > 0 AS edited
-        FROM approvals_gate e JOIN approvals_decision d ON d.gate_id = e.id
-        WHERE (g.state = 'approved' OR back.approved)
-            AND e.step_id = g.step_id AND d.edits = g.arguments
+        FROM (SELECT e.id FROM approvals_gate e
+            WHERE (g.state = 'approved' OR back.approved) AND e.step_id = g.step_id OFFSET 0) e
+        CROSS JOIN LATERAL (
+            SELECT FROM approvals_decision d
+            WHERE d.gate_id = e.id AND d.edits = g.arguments OFFSET 0) d
     ) changed
 )
 """

@@ -504,7 +504,8 @@ READ = [
 ]
 COPIES = """
 INSERT INTO approvals_gate SELECT (jsonb_populate_record(g, jsonb_build_object(
-    'id', %s || lpad(n::text, 12, '0'), 'opened_at', %s::text) || %s)).*
+    'id', %s || lpad(n::text, 12, '0'), 'step_id', gen_random_uuid(),
+    'opened_at', %s::text) || %s)).*
 FROM approvals_gate g, generate_series(1, 3000) n WHERE g.id = %s
 """
 

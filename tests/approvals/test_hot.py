@@ -432,14 +432,14 @@ def copy(sql, row, times, **more):
     table, fields = row._meta.db_table, row._meta.concrete_fields
     names = ", ".join(f'"{field.column}"' for field in fields if not field.generated)
     made = ", ".join(f"'{name}', {value}" for name, value in more.items())
-    sql.execute("SET LOCAL session_replication_role = replica")
+    sql.execute("SET session_replication_role = replica")
     sql.execute(
         f"INSERT INTO {table} ({names}) SELECT {names} FROM (SELECT (jsonb_populate_record("
         f"    o, jsonb_build_object('id', gen_random_uuid(), {made}))).*"
         f"    FROM {table} o, generate_series(1, %s) WHERE o.id = %s) made",
         [times, row.pk],
     )
-    sql.execute("SET LOCAL session_replication_role = origin")
+    sql.execute("SET session_replication_role = origin")
 
 
 def test_what_was_planned_for_few_gates_reads_no_more_once_there_are_many(house, monkeypatch):
@@ -450,9 +450,9 @@ def test_what_was_planned_for_few_gates_reads_no_more_once_there_are_many(house,
         hot.approve(house.people["alice"], found, gate.digest, None)
     (written,) = sent
 
-    with superuser() as sql, sql.transaction(force_rollback=True):
+    with superuser() as sql:
         forget_statistics(sql, ["approvals_gate", "approvals_decision", "interrupts_interrupt"])
-        sql.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        sql.execute("SET plan_cache_mode = force_generic_plan")
         read = []
         for times in (150, 1500):
             copy(sql, gate, times, step_id="gen_random_uuid()")
