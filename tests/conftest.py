@@ -7,6 +7,8 @@ from django.db import connections
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
+from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import Redirect, StaticFile
 
 from tests.database import superuser
 
@@ -18,6 +20,23 @@ settings.load_profile("any machine")
 
 KEPT_BY_FLUSH = ("django_migrations", "django_content_type", "auth_permission")
 """Filled by the migrations and by nothing else, so a test leaves them as they were."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_are_found_once() -> Iterator[None]:
+    """Each test client has middleware of its own, which would look through every static file."""
+    find = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, StaticFile | Redirect] = {}
+
+    def find_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            find(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", find_once)
+        yield
 
 
 @pytest.fixture(scope="session")
