@@ -25,6 +25,16 @@ KEPT_BY_FLUSH = ("django_migrations", "django_content_type", "auth_permission")
 """Filled by the migrations and by nothing else, so a test leaves them as they were."""
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where processes share the files out, those that take long come first.
+
+    Else one of them is left with a long file at the end, while the others have nothing to do.
+    """
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def static_files_are_found_once() -> Iterator[None]:
     """Each test client has middleware of its own, which would look through every static file."""
