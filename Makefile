@@ -27,7 +27,7 @@ demo-twice: $(READY) ## See one lost answer paid twice without the service, and 
 	@$(BIN)/python -m demo.twice
 
 test: $(READY) ## Run the tests on a PostgreSQL of their own
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 check: lint types ## Lint, types, layers, migrations
 	@$(BIN)/python manage.py makemigrations --check --dry-run

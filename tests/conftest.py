@@ -1,14 +1,19 @@
 """What every test leans on: a database made by the owner, and tests that run as the app role."""
 
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
+import psycopg
 import pytest
 from django.db import connections
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
+from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import Redirect, StaticFile
 
-from tests.database import superuser
+from tests.database import login_as_superuser
 
 # How long an example takes to make or to try says something of the machine, and of nothing else.
 settings.register_profile(
@@ -18,6 +23,33 @@ settings.load_profile("any machine")
 
 KEPT_BY_FLUSH = ("django_migrations", "django_content_type", "auth_permission")
 """Filled by the migrations and by nothing else, so a test leaves them as they were."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where processes share the files out, those that take long come first.
+
+    Else one of them is left with a long file at the end, while the others have nothing to do.
+    """
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_are_found_once() -> Iterator[None]:
+    """Each test client has middleware of its own, which would look through every static file."""
+    find = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, StaticFile | Redirect] = {}
+
+    def find_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            find(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", find_once)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -46,10 +78,19 @@ def django_db_setup(
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: flush())
         yield
     with django_db_blocker.unblock():
+        flusher().close()
         for connection in connections.all(initialized_only=True):
             connection.close()
         if not django_db_keepdb:
             owner.creation.destroy_test_db(original_name, verbosity=0)
+
+
+@cache
+def flusher() -> psycopg.Connection[Any]:
+    """The superuser's connection that empties the tables; it is kept, with its plans."""
+    connection = login_as_superuser()
+    connection.execute("SET lock_timeout = '10s'; SET session_replication_role = replica")
+    return connection
 
 
 def flush() -> None:
@@ -59,13 +100,14 @@ def flush() -> None:
     deleted with triggers and references off: to truncate forty tables takes the server ten times
     as long as to delete a test's few rows.
     """
-    with superuser() as connection:
-        rows = connection.execute(
-            "SELECT quote_ident(tablename) FROM pg_tables"
-            " WHERE schemaname = 'public' AND tablename <> ALL(%s)",
-            [list(KEPT_BY_FLUSH)],
-        ).fetchall()
-        looks = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for (table,) in rows)
-        if filled := connection.execute(" UNION ALL ".join(looks)).fetchall():
-            connection.execute("SET lock_timeout = '10s'; SET session_replication_role = replica")
-            connection.execute("; ".join(f"DELETE FROM {table}" for (table,) in filled))
+    connection = flusher()
+    rows = connection.execute(
+        "SELECT quote_ident(tablename) FROM pg_tables"
+        " WHERE schemaname = 'public' AND tablename <> ALL(%s)",
+        [list(KEPT_BY_FLUSH)],
+    ).fetchall()
+    looks = (f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})" for (table,) in rows)
+    filled = connection.execute(" UNION ALL ".join(looks)).fetchall()
+    with connection.pipeline():
+        for (table,) in filled:
+            connection.execute(f"DELETE FROM {table}")

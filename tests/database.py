@@ -23,13 +23,18 @@ def as_owner() -> Iterator[psycopg.Connection[Any]]:
 @contextmanager
 def superuser() -> Iterator[psycopg.Connection[Any]]:
     """A connection of the cluster's superuser, as whoever restores a dump has it."""
+    with login_as_superuser() as connection:
+        yield connection
+
+
+def login_as_superuser() -> psycopg.Connection[Any]:
+    """The same, to be closed by whoever asked for it; each statement is its own commit."""
     owner = connections["owner"].get_connection_params()
     login = {name: owner[name] for name in ("host", "port", "user", "password", "dbname")
              if owner.get(name)}  # fmt: skip
     if "ABEYANCE_TEST_DATABASE_URL" not in os.environ:
         login["user"] = "postgres"
-    with psycopg.connect(**login, autocommit=True) as connection:
-        yield connection
+    return psycopg.connect(**login, autocommit=True)
 
 
 def forget_statistics(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from tests.browser.conftest import Open, password, sign_in
 from tests.browser.desk import Call, Desk
 from tests.live import eventually
 
+pytestmark = pytest.mark.slow
 EVERYWHERE = pytest.mark.parametrize(
     ("width", "scripts"),
     [

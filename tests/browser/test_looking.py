@@ -23,6 +23,7 @@ from demo.service import Service
 from tests.browser.desk import Desk
 from tests.live import eventually, live
 
+pytestmark = pytest.mark.slow
 # The sweep's rounds, and how far decisions were collected, are noted by the service itself.
 KEPT_BY_LOOKING: Final = {
     "django_session",

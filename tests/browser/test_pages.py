@@ -13,6 +13,7 @@ from tests.browser.axe import faults, faults_everywhere
 from tests.browser.desk import Desk
 from tests.browser.places import Place, places
 
+pytestmark = pytest.mark.slow
 # The browser itself says of these that their status is no 200.
 REFUSED: Final = {"sign-in-refused", "review-of-nothing-ticked", "not-found"}
 NOT_GIVEN: Final = "Failed to load resource: the server responded with a status of 4"

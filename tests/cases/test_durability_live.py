@@ -20,6 +20,7 @@ import pytest
 from config.supervisor.paths import PROJECT
 from tests.cases.far_end import Outside
 from tests.cases.world import auto, document, tool
+from tests.platform.kept import ran_before
 from tests.platform.service import Service, eventually, none_left, reachable_folder
 
 pytestmark = pytest.mark.slow
@@ -32,6 +33,7 @@ class Deployment:
     def __init__(self, folder: Path) -> None:
         self.outside = Outside()
         self.service = Service(folder / "data", environ={"ABEYANCE_WORKERS": "1"})
+        ran_before(self.service.folder)
         self.service.start()
         self.secrets = self._apply(folder)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.platform.kept import ran_before
 from tests.platform.service import Service, reachable_folder
 
 
@@ -26,3 +27,15 @@ def service(tmp_path: Path) -> Iterator[Callable[..., Service]]:
     yield make
     for one in made:
         one.discard()
+
+
+@pytest.fixture
+def service_again(service: Callable[..., Service]) -> Callable[..., Service]:
+    """Makes services where one has run before: what is tried needs no first start."""
+
+    def make(**options: Any) -> Service:
+        made = service(**options)
+        ran_before(made.folder)
+        return made
+
+    return make

@@ -149,8 +149,8 @@ class Acme:
 
 
 @pytest.fixture
-def acme(service: Make, far_end: FarEnd, tmp_path: Path) -> Acme:
-    return Acme(service().start(), far_end, tmp_path)
+def acme(service_again: Make, far_end: FarEnd, tmp_path: Path) -> Acme:
+    return Acme(service_again().start(), far_end, tmp_path)
 
 
 def drained(process: subprocess.Popen[str]) -> str:

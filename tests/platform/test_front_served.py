@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from config.supervisor.paths import PROJECT
+from tests.platform.kept import ran_before
 from tests.platform.service import Service
 
 pytestmark = pytest.mark.slow
@@ -78,7 +79,9 @@ class Acme:
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
     folder = tmp_path_factory.mktemp("served")
-    up = Service(folder / "data").start()
+    up = Service(folder / "data")
+    ran_before(up.folder)
+    up.start()
     try:
         (folder / "acme.yaml").write_text(TENANT)
         apply = ["manage.py", "apply", str(folder / "acme.yaml")]

