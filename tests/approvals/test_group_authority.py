@@ -299,4 +299,4 @@ def test_the_database_takes_no_second_of_a_kind_and_none_of_another_tenant():
         assert refusal(*asked) == "not-an-approver"
         assert not GroupPermission.objects.exists()
         with pytest.raises(IntegrityError, match="same_tenant"), transaction.atomic():
-            GroupPermission.objects.create(group=finance)
+            GroupPermission.objects.create(group=finance, tool=there.tools["payments.refund"])
