@@ -50,11 +50,18 @@ class Refused:
 
 
 def refusal_sql(
-    *, user: str, tool: str, agent: str, requester: str, holder: str | None = None
+    *,
+    user: str,
+    tool: str,
+    agent: str,
+    requester: str,
+    holder: str | None = None,
+    by_group: str | None = None,
 ) -> str:
     """Return the SQL expression of why ``user`` may not decide: a code, or NULL where they may.
 
     That is by the authority of ``holder``, their own where it is not given, and but for its limits.
+    ``by_group`` says in another form what `by_group_sql` says.
     The arguments are SQL expressions. Row-level security keeps it inside the session's tenant.
     """
     people = (user,) if holder is None else (user, holder)
@@ -67,10 +74,19 @@ def refusal_sql(
         WHEN {stands_in} NOT ({members}) OR NOT (
             EXISTS ({_given("tool", holder or user, tool)})
             OR EXISTS ({_given("tenant", holder or user, tool)})
-            OR EXISTS ({_by_group(holder or user, tool)})
+            OR {by_group or by_group_sql(holder=holder or user, tool=tool)}
         ) THEN '{NotAnApprover.code}'
         WHEN {own} THEN '{OwnRequest.code}'
     END"""
+
+
+def by_group_sql(*, holder: str, tool: str) -> str:
+    """Return the SQL condition that a group gives ``holder`` authority, within limits or without.
+
+    ``approvals_by_group`` answers it for one person: a function of its own, so that who has
+    authority by themself does not pay for the plan of what asks their groups.
+    """
+    return f"EXISTS ({_by_group(holder, tool)})"
 
 
 def limits_sql(*, holder: str, tool: str) -> str:
@@ -87,8 +103,7 @@ def limits_sql(*, holder: str, tool: str) -> str:
 def ways_sql(*, holder: str, tool: str) -> str:
     """Return the SQL of the ways in which ``holder`` has authority, as `limits_sql` has them.
 
-    NULL where there is none: what ``approvals_ways`` answers. It is a function of its own so that
-    who has a way without limits by themself does not pay for a plan of all this.
+    NULL where there is none: what ``approvals_ways`` answers, apart for the same reason.
     """
     own = (_given(kind, holder, tool, "NULL::uuid AS through, given.limits") for kind in _KINDS)
     groups = _by_group(holder, tool, "given.group_id, given.limits")

@@ -6,11 +6,17 @@ from django.db import migrations, models
 
 import tenants.ids
 import tenants.scope
-from approvals.authority import limits_sql, refusal_sql, ways_sql
+from approvals.authority import by_group_sql, limits_sql, refusal_sql, ways_sql
 from tenants import rls
 
 
-WAYS = f"""
+OF_GROUPS = f"""
+CREATE FUNCTION approvals_by_group(p_user uuid, p_tool uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN {by_group_sql(holder="p_user", tool="p_tool")};
+END $$;
+
 CREATE FUNCTION approvals_ways(p_user uuid, p_tool uuid) RETURNS text[]
     LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -33,7 +39,13 @@ def refusal(told: str) -> str:
 
 # The hot write knows no limits: whoever has one, and no way without, goes the long way.
 WITH_GROUPS = f"""coalesce({
-    refusal_sql(user="p_user", tool="p_tool", agent="p_agent", requester="p_requester")
+    refusal_sql(
+        user="p_user",
+        tool="p_tool",
+        agent="p_agent",
+        requester="p_requester",
+        by_group="approvals_by_group(p_user, p_tool)",
+    )
 }, CASE
     WHEN cardinality({limits_sql(holder="p_user", tool="p_tool")}) > 0 THEN 'beyond-authority'
 END)"""
@@ -128,6 +140,8 @@ class Migration(migrations.Migration):
         rls.tenant_reference("approvals_grouppermission", "group_id", "tenants_group"),
         rls.tenant_reference("approvals_grouppermission", "tool_id", "interrupts_tool"),
         rls.found_by_the_rest("approvals_grouppermission"),
-        migrations.RunSQL(WAYS, "DROP FUNCTION approvals_ways"),
+        migrations.RunSQL(
+            OF_GROUPS, "DROP FUNCTION approvals_by_group; DROP FUNCTION approvals_ways"
+        ),
         migrations.RunSQL(refusal(WITH_GROUPS), refusal(OF_PEOPLE)),
     ]

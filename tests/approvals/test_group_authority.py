@@ -145,10 +145,13 @@ def refusal(user, tool, agent) -> str | None:
 def test_what_the_database_was_given_is_the_one_function(house):
     named = {"holder": "p_user", "tool": "p_tool"}
     with connection.cursor() as cursor:
-        cursor.execute("SELECT prosrc FROM pg_proc WHERE proname = 'approvals_ways'")
-        assert authority.ways_sql(**named) in cursor.fetchone()[0]
-        cursor.execute("SELECT prosrc FROM pg_proc WHERE proname = 'approvals_refusal'")
-        assert authority.limits_sql(**named) in cursor.fetchone()[0]
+        for name, asked in (
+            ("approvals_refusal", authority.limits_sql(**named)),
+            ("approvals_by_group", authority.by_group_sql(**named)),
+            ("approvals_ways", authority.ways_sql(**named)),
+        ):
+            cursor.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [name])
+            assert asked in cursor.fetchone()[0]
 
 
 # Limits
