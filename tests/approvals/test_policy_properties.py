@@ -35,6 +35,7 @@ from tests.approvals.policies import (
     SUBJECT,
     answer,
     is_as_strict,
+    named,
     rules_of,
     stages_of,
     verdict_of,
@@ -170,7 +171,11 @@ def of_completion(rules: list[Any], subject: Subject) -> Verdict:
     return judge_completion(compile_policy({"rules": rules, "milestones": [ENDING]}), subject)
 
 
-@given(RULES, ANY_RULE, SUBJECT, st.integers())
+OF_ENDS = rules_of("approve", "deny", triggers=["milestone"])
+OF_ENDINGS = st.lists(OF_ENDS, max_size=4).map(named)
+
+
+@given(OF_ENDINGS, OF_ENDS | ANY_RULE, SUBJECT, st.integers())
 def test_of_a_completion_too_no_order_counts_and_no_further_rule_loosens(
     rules: list[Any], added: Any, subject: Subject, seed: int
 ) -> None:
