@@ -1,16 +1,19 @@
 """The one authority function: who may decide gates of a tool, for a run, about a call.
 
-Authority is guardian's object permission ``decide_tool`` on the tool or on the tenant, held by a
-live member who does more than look; never by the person for whom the run is made, nor by the owner
-of its agent. Being superuser gives nothing, and neither does a permission given for all objects.
-Each limit of such a permission must hold of the call. A substitute has what the person has for
-whom they stand in, while they do, and nothing of what that person has as a substitute.
-The SQL reads guardian's tables directly, so that it holds for one person or for many in the one
-statement that is made under a lock; it returns the limits, which are conditions in CEL.
+Authority is guardian's object permission ``decide_tool`` on the tool or on the tenant, or the same
+given to a group of the tenant's that the person is in; held by a live member who does more than
+look; never by the person for whom the run is made, nor by the owner of its agent. Being superuser
+gives nothing, and neither does a permission given for all objects. A person's own and each of their
+groups' are ways to hold it: one is enough, and each of its limits must hold of the call. A
+substitute has what the person has for whom they stand in, while they do, and nothing of what that
+person has as a substitute.
+The SQL reads the tables directly, so that it holds for one person or for many in the one statement
+that is made under a lock; it returns the limits, which are conditions in CEL.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
@@ -47,11 +50,18 @@ class Refused:
 
 
 def refusal_sql(
-    *, user: str, tool: str, agent: str, requester: str, holder: str | None = None
+    *,
+    user: str,
+    tool: str,
+    agent: str,
+    requester: str,
+    holder: str | None = None,
+    by_group: str | None = None,
 ) -> str:
     """Return the SQL expression of why ``user`` may not decide: a code, or NULL where they may.
 
     That is by the authority of ``holder``, their own where it is not given, and but for its limits.
+    ``by_group`` says in another form what `by_group_sql` says.
     The arguments are SQL expressions. Row-level security keeps it inside the session's tenant.
     """
     people = (user,) if holder is None else (user, holder)
@@ -64,17 +74,48 @@ def refusal_sql(
         WHEN {stands_in} NOT ({members}) OR NOT (
             EXISTS ({_given("tool", holder or user, tool)})
             OR EXISTS ({_given("tenant", holder or user, tool)})
+            OR {by_group or by_group_sql(holder=holder or user, tool=tool)}
         ) THEN '{NotAnApprover.code}'
         WHEN {own} THEN '{OwnRequest.code}'
     END"""
 
 
+def by_group_sql(*, holder: str, tool: str) -> str:
+    """Return the SQL condition that a group gives ``holder`` authority, within limits or without.
+
+    ``approvals_by_group`` answers it for one person: a function of its own, so that who has
+    authority by themself does not pay for the plan of what asks their groups.
+    """
+    return f"EXISTS ({_by_group(holder, tool)})"
+
+
 def limits_sql(*, holder: str, tool: str) -> str:
-    """Return the SQL expression of the limits of ``holder``'s authority: a text[], each once."""
-    of_tool, of_tenant = (_given(kind, holder, tool, "limits") for kind in ("tool", "tenant"))
-    return f"""ARRAY(SELECT DISTINCT each.limit_text
-        FROM ({of_tool} UNION ALL {of_tenant}) one, unnest(one.limits) each(limit_text)
-        ORDER BY each.limit_text)"""  # noqa: S608 - column names of ours
+    """Return the SQL expression of the limits of ``holder``'s authority: a text[]; empty: none.
+
+    An element is a way to hold it, as the JSON array of its limits, each once (see `beyond`). Who
+    has a way of their own without limits is asked for no other.
+    """
+    own = " UNION ALL ".join(_given(kind, holder, tool, "given.limits") for kind in _KINDS)
+    return f"""CASE WHEN (SELECT bool_and(own.limits = '{{}}') FROM ({own}) own) THEN '{{}}'
+        ELSE coalesce(approvals_ways({holder}, {tool}), '{{}}') END"""  # noqa: S608 - names of ours
+
+
+def ways_sql(*, holder: str, tool: str) -> str:
+    """Return the SQL of the ways in which ``holder`` has authority, as `limits_sql` has them.
+
+    NULL where there is none: what ``approvals_ways`` answers, apart for the same reason.
+    """
+    own = (_given(kind, holder, tool, "NULL::uuid AS through, given.limits") for kind in _KINDS)
+    groups = _by_group(holder, tool, "given.group_id, given.limits")
+    held = "\n        UNION ALL ".join((*own, groups))
+    return f"""SELECT CASE WHEN bool_or(way.limits = '[]') THEN '{{}}'::text[]
+        ELSE array_agg(DISTINCT way.limits) END
+    FROM (
+        SELECT coalesce(
+            json_agg(DISTINCT each.limit_text ORDER BY each.limit_text)
+                FILTER (WHERE each.limit_text IS NOT NULL), '[]')::text AS limits
+        FROM ({held}) held LEFT JOIN LATERAL unnest(held.limits) each(limit_text) ON true
+        GROUP BY held.through) way"""  # noqa: S608 - column names of ours
 
 
 def in_a_group_sql(*, holder: str, is_named: str) -> str:
@@ -120,11 +161,22 @@ def _is_own(person: str, agent: str, requester: str) -> str:
         WHERE machine.id = {agent} AND machine.owner_id = {person})"""
 
 
+_KINDS: Final[tuple[Literal["tool", "tenant"], ...]] = ("tool", "tenant")
+
+
 def _given(kind: Literal["tool", "tenant"], holder: str, tool: str, what: str = "") -> str:
     of_tool = f" AND given.content_object_id = {tool}" if kind == "tool" else ""
-    return f"""SELECT {what and f"given.{what}"} FROM approvals_{kind}permission given
+    return f"""SELECT {what} FROM approvals_{kind}permission given
         JOIN auth_permission permission ON permission.id = given.permission_id
         WHERE permission.codename = '{PERMISSION}' AND given.user_id = {holder}{of_tool}"""  # noqa: S608
+
+
+def _by_group(holder: str, tool: str, what: str = "") -> str:
+    return f"""SELECT {what} FROM tenants_membership member
+        JOIN tenants_groupmember belongs ON belongs.membership_id = member.id
+        JOIN approvals_grouppermission given ON given.group_id = belongs.group_id
+        WHERE member.user_id = {holder} AND member.active
+            AND (given.tool_id = {tool} OR given.tool_id IS NULL)"""  # noqa: S608
 
 
 _ASKED: Final = {"tool": "%(tool)s", "agent": "%(agent)s", "requester": "%(requester)s"}
@@ -151,12 +203,20 @@ def refusals(
     }
 
 
-def beyond(limits: Iterable[str], call: Call | None) -> Refused | None:
-    """Return the refusal of a call that one of the limits does not allow."""
-    if not limits:
+def beyond(ways: Iterable[str], call: Call | None) -> Refused | None:
+    """Return the refusal of a call that none of the ways allows, by the one that comes closest.
+
+    ``ways`` are what `limits_sql` returns: each is a JSON array of limits.
+    """
+    if not ways:
         return None
-    unmet = exceeded(limits, None if call is None else call())
-    return Refused("beyond-authority", unmet) if unmet else None
+    facts = None if call is None else call()
+    unmet: list[tuple[str, ...]] = []
+    for way in ways:
+        unmet.append(exceeded(json.loads(way), facts))
+        if not unmet[-1]:
+            return None
+    return Refused("beyond-authority", min(unmet, key=len))
 
 
 def problem(refused: Refused) -> NotAnApprover | OwnRequest | BeyondAuthority:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from approvals import selectors
+from approvals import deciders, selectors, substitutes
 from approvals.models import Assignment, Decision, Gate
 from interrupts.models import (
     Interrupt,
@@ -60,9 +60,10 @@ def tell_voters(decision: Decision, voters: Iterable[UUID], now: datetime) -> No
 
 
 def tell_of_expiry(gate: Gate, now: datetime) -> None:
-    """Have those told for whom the gate had waited."""
-    asked = Assignment.objects.filter(gate=gate, passed_at=None)
-    _owe(EXPIRED, gate.pk, asked.values_list("user_id", flat=True), now)
+    """Have those told for whom the gate had waited, and who might have decided it for them."""
+    waited = Assignment.objects.filter(gate=gate, passed_at=None)
+    asked = set(waited.values_list("user_id", flat=True))
+    _owe(EXPIRED, gate.pk, asked | _standing_in_for(asked, gate), now)
 
 
 def tell_of_answer(question: Question, now: datetime) -> None:
@@ -70,9 +71,23 @@ def tell_of_answer(question: Question, now: datetime) -> None:
     _owe(ANSWER, question.pk, [question.by_id], now)
 
 
-def tell_of_handover(gate: Gate, to: UUID, now: datetime) -> None:
-    """Have a person told, once, that somebody has handed them the gate."""
-    _owe(HANDED, gate.pk, [to], now)
+def tell_of_handover(gate: Gate, giver: UUID, to: UUID, now: datetime) -> None:
+    """Have a person told, once, that somebody has handed them the gate, and who decides for them.
+
+    Not who handed it on, nor a substitute for whom it waits in any case.
+    """
+    waits = Assignment.objects.filter(gate=gate, passed_at=None)
+    told = _standing_in_for({to}, gate) - {giver, *waits.values_list("user_id", flat=True)}
+    _owe(HANDED, gate.pk, {to, *told}, now)
+
+
+def _standing_in_for(people: set[UUID], gate: Gate) -> set[UUID]:
+    """Return who may decide the gate now by the authority of one of these that they stand in for."""
+    stands = substitutes.standing_in_for(people)
+    if not stands:
+        return set()
+    may = deciders.entitled([gate.pk], {one.substitute_id for one in stands}).get(gate.pk, set())
+    return {user for user, holder in may if holder in people and user != holder}
 
 
 def tell_of_outcome(work: Work, step: Step) -> None:

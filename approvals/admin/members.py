@@ -5,6 +5,7 @@ A line is an entry as the tenant file has it: a glob, or `glob where condition`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django import forms
@@ -12,7 +13,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from approvals.services.grants import Entry, held_by, parts, set_grants
+from approvals.services.grants import Entry, held_by, held_by_group, parts, set_grants
 from approvals.tenantfile.checking import entry_faults
 from config.errors import InvalidBody
 from tenants.admin.base import ConfigAdmin, ServiceForm
@@ -20,10 +21,20 @@ from tenants.admin.site import site
 from tenants.admin.standing import Standing
 from tenants.admin.unfolded import EmailInput, Select, Textarea, TextInput, action
 from tenants.changes import Change, Issued
-from tenants.models import Membership, Role
+from tenants.models import Group, Membership, Role
 from tenants.services.people import AnotherPerson, MemberWanted, remove_members, set_members
 
 WHERE: Final = " where "
+
+
+def may_decide_field(more: str) -> forms.CharField:
+    return forms.CharField(
+        required=False,
+        widget=Textarea(attrs={"rows": 6}),
+        help_text="A glob a line: payments.*, mail.send; * is every tool, those to come too. With a"
+        " limit: payments.refund where decimal(arguments.amount) <= decimal('500'); each limit of a"
+        f" tool must hold. {more}",
+    )
 
 
 class MemberForm(ServiceForm):
@@ -36,13 +47,9 @@ class MemberForm(ServiceForm):
     )
     email = forms.EmailField(max_length=254, widget=EmailInput())
     role = forms.ChoiceField(choices=Role.choices, widget=Select())
-    may_decide = forms.CharField(
-        required=False,
-        widget=Textarea(attrs={"rows": 6}),
-        help_text="A glob a line: payments.*, mail.send; * is every tool, those to come too. With a"
-        " limit: payments.refund where decimal(arguments.amount) <= decimal('500'); each limit of a"
-        " tool must hold. No role decides by itself, and nobody gives themselves what they may"
-        " decide.",
+    may_decide = may_decide_field(
+        "No role decides by itself, and nobody gives themselves what they may decide. What their"
+        " groups may decide they may too."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -58,13 +65,18 @@ class MemberForm(ServiceForm):
         return username
 
     def clean_may_decide(self) -> list[Entry]:
-        lines = [line.strip() for line in self.cleaned_data["may_decide"].splitlines()]
-        found = [entry_of(line) for line in lines if line]
-        if faults := [
-            f"{line_of(entry)}: {detail}" for entry in found for _, detail in entry_faults(entry)
-        ]:
-            raise forms.ValidationError(faults)
-        return found
+        return entries_in(self.cleaned_data["may_decide"])
+
+
+def entries_in(text: str) -> list[Entry]:
+    """Return the entries of a text's lines; ValidationError with each fault of each."""
+    lines = [line.strip() for line in text.splitlines()]
+    found = [entry_of(line) for line in lines if line]
+    if faults := [
+        f"{line_of(entry)}: {detail}" for entry in found for _, detail in entry_faults(entry)
+    ]:
+        raise forms.ValidationError(faults)
+    return found
 
 
 def entry_of(line: str) -> Entry:
@@ -75,6 +87,10 @@ def entry_of(line: str) -> Entry:
 def line_of(entry: Entry) -> str:
     globs, condition = parts(entry)
     return globs[0] if condition is None else f"{globs[0]}{WHERE}{condition}"
+
+
+def lines_of(entries: Iterable[Entry]) -> str:
+    return ", ".join(map(line_of, entries))
 
 
 @admin.register(Membership, site=site)
@@ -94,10 +110,10 @@ class MembershipAdmin(ConfigAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002
         if obj is None:
             return ("username", "email", "role", "may_decide")
-        return ("username", "email", "active", "created_at", "role", "may_decide")
+        return ("username", "email", "active", "created_at", "role", "may_decide", "by_groups")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:  # noqa: ARG002
-        return ("username", "email", "active", "created_at") if obj else ()
+        return ("username", "email", "active", "created_at", "by_groups") if obj else ()
 
     def username(self, obj: Membership) -> str:
         return obj.user.username
@@ -106,7 +122,13 @@ class MembershipAdmin(ConfigAdmin):
         return obj.user.email
 
     def may_decide(self, obj: Membership) -> str:
-        return ", ".join(line_of(entry) for entry in held_by(obj.user_id)) or "nothing"
+        return lines_of(held_by(obj.user_id)) or "nothing"
+
+    @admin.display(description="may decide by their groups")
+    def by_groups(self, obj: Membership) -> str:
+        groups = Group.objects.filter(members__membership=obj.pk).order_by("name")
+        held = [(group.name, lines_of(held_by_group(group.pk))) for group in groups]
+        return "; ".join(f"{name}: {entries}" for name, entries in held if entries) or "nothing"
 
     def journal_name(self, obj: Membership) -> str:
         return obj.user.username

@@ -115,7 +115,7 @@ class SimulatePolicyView(TenantView):
         "Try a policy on recorded steps",
         description="What it would have said of them, newest first, against what was decided."
         " Where both ask people it says what they are asked otherwise, and which of it is looser;"
-        " completions are tried of runs whose first step is among those steps."
+        " completions are tried of runs whose newest step is among those steps."
         " Nothing is recorded and nothing is decided again. Where `next` is not null there are"
         " more: send it as `after`.",
         who="people",

@@ -50,7 +50,7 @@ SIMULATED: Final = component(
                     changed=INTEGER,
                     changes=listed(shown(**_CHANGE, runs=INTEGER, examples=listed(ID))),
                 ),
-                "description": "Of runs whose first step was looked at, where completing is gated.",
+                "description": "Of runs whose newest step was looked at, where completing is gated.",
             },
         ),
         results=listed(

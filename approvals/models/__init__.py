@@ -1,6 +1,11 @@
 """Who may let a run go on: declared policy, gates, and what people said of them."""
 
-from approvals.models.authority import Substitution, TenantPermission, ToolPermission
+from approvals.models.authority import (
+    GroupPermission,
+    Substitution,
+    TenantPermission,
+    ToolPermission,
+)
 from approvals.models.gates import (
     FINAL_GATES,
     FITS_BULK,
@@ -28,6 +33,7 @@ __all__ = [
     "Decision",
     "Gate",
     "GateState",
+    "GroupPermission",
     "NoticePreference",
     "Pattern",
     "PolicyStatus",

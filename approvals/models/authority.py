@@ -1,7 +1,8 @@
 """Who may decide what: guardian's permissions as rows with real references, inside one tenant.
 
 Each has limits, conditions in CEL over a call: all of them must hold of it; none: any call. Where a
-person has a permission on the tool and one on the tenant, the limits of both must.
+person has a permission on the tool and one on the tenant, the limits of both must; so it is of a
+group. What a person has and what each of their groups has stand beside each other: one is enough.
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -11,7 +12,7 @@ from guardian.models import UserObjectPermissionBase
 
 from interrupts.models import Tool
 from tenants.ids import uuid7
-from tenants.models import Tenant, TenantOwned, User
+from tenants.models import Group, Tenant, TenantOwned, User
 from tenants.scope import current_tenant_id
 
 
@@ -44,6 +45,37 @@ class TenantPermission(UserObjectPermissionBase):
 
     class Meta(UserObjectPermissionBase.Meta):
         abstract = False
+
+
+class GroupPermission(TenantOwned):
+    """Whoever is in this group may decide gates of this tool; without a tool, of every tool.
+
+    Its group is the tenant's own: guardian's are of Django's groups, which every tenant shares.
+    """
+
+    group = models.ForeignKey(
+        Group, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+    tool = models.ForeignKey(
+        Tool,
+        on_delete=models.CASCADE,
+        null=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+    limits = ArrayField(models.TextField(), default=list)
+
+    class Meta:
+        constraints = [
+            # Two of one group and tool would be the looser of both.
+            models.UniqueConstraint(
+                fields=["group", "tool"], nulls_distinct=False, name="a_group_is_given_a_tool_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group} may decide {self.tool or 'every tool'}"
 
 
 class Substitution(TenantOwned):

@@ -85,4 +85,4 @@ def _hand_over(work: Work, gate: Gate, giver: UUID, to: UUID, note: str | None) 
         **({} if note is None else {"note": note}),
     )
     if giver != to:
-        owed.tell_of_handover(gate, to, work.now)
+        owed.tell_of_handover(gate, giver, to, work.now)

@@ -109,7 +109,7 @@ class Simulated:
     """The steps that were tried, newest first, and where to go on; None: there are no more.
 
     ``unjudged`` counts steps of which policy was never asked, and ``erased`` those whose arguments
-    are gone; neither is among ``tried``. ``completions`` are of the runs whose first step is among
+    are gone; neither is among ``tried``. ``completions`` are of the runs whose newest step is among
     those that were looked at, where the draft says something of it or people were asked then.
     """
 
@@ -178,11 +178,12 @@ def simulate(
     memo: Memo = {}
     since = since or database_now() - LOOKED_BACK
     made, until = Simulated(), time.monotonic() + MOST_SECONDS
+    start, met = after, set[UUID]()
     while True:
         asked = min(limit, _AT_ONCE)
         rows = _before(after, since, asked)
         _try(made, draft, rows, memo)
-        _try_completions(made, draft, [step.run for step in rows if step.position == 1])
+        _try_completions(made, draft, _met_first(rows, met, start))
         if len(rows) < asked:
             return made
         after, limit = rows[-1].pk, limit - asked
@@ -199,6 +200,21 @@ def _before(after: UUID | None, since: datetime, limit: int) -> Sequence[Step]:
     if after is not None:
         rows = rows.filter(pk__lt=after)
     return list(rows.order_by("-pk")[:limit])
+
+
+def _met_first(rows: Sequence[Step], met: set[UUID], start: UUID | None) -> list[Run]:
+    """Return the runs of which no step was looked at before these, here or on the pages before.
+
+    What was is in ``met``, and newer than ``start``, where the page begins; so each run is tried on
+    the page of its newest step, and on no other.
+    """
+    found = {step.run_id: step.run for step in rows if step.run_id not in met}
+    met.update(found)
+    if start is not None and found:
+        newer = Step.objects.filter(run__in=list(found), pk__gte=start)
+        for run_id in newer.values_list("run_id", flat=True).distinct():
+            del found[run_id]
+    return list(found.values())
 
 
 class _Draft(NamedTuple):

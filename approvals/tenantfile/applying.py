@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from django.db import connection
 
-from approvals.services.grants import set_grants
+from approvals.services.grants import end_group_grants, set_grants, set_group_grants
 from approvals.services.inboxes import refresh_inboxes
 from approvals.services.policies import publish_policy
+from approvals.tenantfile.groups import given_to, members_of
 from approvals.tenantfile.values import value_of
 from interrupts.services.tools import set_tools
 from tenants.changes import Change, Issued
@@ -63,14 +64,17 @@ def _apply(document: Document, *, issue: bool) -> Applied:
 
 
 def _configure(document: Document, applied: Applied, issued: Issued | None) -> None:
-    people = document.get("members", [])
+    people, groups = document.get("members", []), document.get("groups", {})
     applied.changes += set_members(
         APPLY,
         [MemberWanted(one["username"], one["email"], one["role"]) for one in people],
         others_leave=True,
         issued=issued,
     )
-    applied.changes += set_groups(APPLY, document.get("groups", {}), others_end=True)
+    applied.changes += end_group_grants(APPLY, keep=groups.keys())
+    applied.changes += set_groups(
+        APPLY, {name: members_of(group) for name, group in groups.items()}, others_end=True
+    )
     applied.changes += set_agents(
         APPLY,
         [
@@ -86,6 +90,9 @@ def _configure(document: Document, applied: Applied, issued: Issued | None) -> N
     )
     applied.changes += set_grants(
         APPLY, {one["username"]: one.get("may_decide", []) for one in people}, others_end=True
+    )
+    applied.changes += set_group_grants(
+        APPLY, {name: given_to(group) for name, group in groups.items()}, others_end=True
     )
     applied.changes += publish_policy(APPLY, document.get("policy", {}))
 

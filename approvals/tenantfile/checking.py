@@ -13,6 +13,7 @@ from approvals.policy import budget_faults, validate_policy
 from approvals.policy.limits import limit_faults
 from approvals.policy.syntax import MAX_CHARACTERS
 from approvals.services.grants import Entry, parts
+from approvals.tenantfile.groups import members_of
 from approvals.tenantfile.reading import label
 from approvals.tenantfile.values import secret_faults as value_faults
 from config.errors import pointer
@@ -44,14 +45,18 @@ LIMITED: Final = members(
     }
 )
 MAY_DECIDE: Final = {"oneOf": [text(100), LIMITED]}
+GIVEN: Final = {"type": "array", "items": MAY_DECIDE, "maxItems": 1000}
 MEMBER: Final = members(
     {
         "username": USERNAME,
         "email": text(254, least=3),
         "role": {"type": "string", "enum": [str(role) for role in Role]},
     },
-    {"may_decide": {"type": "array", "items": MAY_DECIDE, "maxItems": 1000}},
+    {"may_decide": GIVEN},
 )
+IN_GROUP: Final = {"type": "array", "items": USERNAME, "maxItems": 10_000}
+# A group is a list of its members, or its members with what they may decide by being in it.
+GROUP: Final = {"oneOf": [IN_GROUP, members({"members": IN_GROUP}, {"may_decide": GIVEN})]}
 AGENT: Final = members({"name": NAME}, {"owner": nullable(USERNAME), "daily_budget": FREE})
 SECRET: Final = members({"name": NAME}, {"env": text(200, least=1), "file": text(1000, least=1)})
 DOCUMENT: Final = members(
@@ -68,7 +73,7 @@ DOCUMENT: Final = members(
         "members": {"type": "array", "items": MEMBER, "maxItems": 10_000},
         "groups": {
             "type": "object",
-            "additionalProperties": {"type": "array", "items": USERNAME, "maxItems": 10_000},
+            "additionalProperties": GROUP,
             "maxProperties": 1000,
         },
         "agents": {"type": "array", "items": AGENT, "maxItems": 10_000},
@@ -118,9 +123,13 @@ def _people_faults(document: Document) -> Iterator[Fault]:
             validate_email(member["email"])
         except ValidationError:
             yield pointer("members", index, "email"), "Must be an e-mail address."
-        for place, entry in enumerate(member.get("may_decide", [])):
-            at = pointer("members", index, "may_decide", place)
-            yield from ((at + where, detail) for where, detail in entry_faults(entry))
+        yield from _given_faults(member, pointer("members", index))
+
+
+def _given_faults(holder: Document, at: str) -> Iterator[Fault]:
+    for place, entry in enumerate(holder.get("may_decide", [])):
+        found = entry_faults(entry)
+        yield from ((at + pointer("may_decide", place) + where, said) for where, said in found)
 
 
 def entry_faults(entry: Entry) -> Iterator[Fault]:
@@ -139,15 +148,20 @@ def entry_faults(entry: Entry) -> Iterator[Fault]:
 def _group_faults(document: Document) -> Iterator[Fault]:
     known = _usernames(document)
     check_name = compile_check(NAME)
-    for name, usernames in document.get("groups", {}).items():
+    for name, group in document.get("groups", {}).items():
+        at = pointer("groups", name)
         wrong: Found = []
-        check_name(name, pointer("groups", name), wrong)
+        check_name(name, at, wrong)
         yield from ((fault["pointer"], fault["detail"]) for fault in wrong)
+        if isinstance(group, Mapping):
+            yield from _given_faults(group, at)
+        usernames = members_of(group)
+        inside = at if usernames is group else at + pointer("members")
         for index, username in enumerate(usernames):
             if username not in known:
-                yield pointer("groups", name, index), "No such member."
+                yield inside + pointer(index), "No such member."
             if username in usernames[:index]:
-                yield pointer("groups", name, index), "Is there twice."
+                yield inside + pointer(index), "Is there twice."
 
 
 def _agent_faults(document: Document) -> Iterator[Fault]:
@@ -191,7 +205,7 @@ def _tool_faults(document: Document) -> Iterator[Fault]:
 
 
 def _policy_faults(document: Document) -> Iterator[Fault]:
-    groups = document.get("groups", {})
+    groups = {name: members_of(group) for name, group in document.get("groups", {}).items()}
     for place, detail in validate_policy(document.get("policy", {}), groups):
         yield pointer("policy") + place, detail
 
@@ -240,9 +254,18 @@ def unmatched_globs(document: Document) -> list[str]:
     """Return notes on what may be decided but names no tool: right or wrong, it gives nothing."""
     names = [tool["name"] for tool in document.get("tools", [])]
     return [
-        f"members/{index}/may_decide/{place}: {glob} matches no tool"
-        for index, member in enumerate(document.get("members", []))
-        for place, entry in enumerate(member.get("may_decide", []))
+        f"{where}/may_decide/{place}: {glob} matches no tool"
+        for where, holder in _holders(document)
+        for place, entry in enumerate(holder.get("may_decide", []))
         for glob in parts(entry)[0]
         if glob != "*" and not any(matches(glob, name) for name in names)
     ]
+
+
+def _holders(document: Document) -> Iterator[tuple[str, Document]]:
+    """Yield everybody of whom it is said what they may decide, with the place of it."""
+    for index, member in enumerate(document.get("members", [])):
+        yield f"members/{index}", member
+    for name, group in document.get("groups", {}).items():
+        if isinstance(group, Mapping):
+            yield f"groups/{name}", group

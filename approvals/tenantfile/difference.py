@@ -15,6 +15,7 @@ _ENDED: Final = {
     "agent": "deactivated, its keys are revoked",
     "authority": "may decide nothing",
     "group": "removed",
+    "group_authority": "may decide nothing by being in it",
     "member": "deactivated, their tokens are revoked",
     "secret": "removed, what it held is destroyed",
     "tool": "retired",
@@ -39,7 +40,8 @@ def summary(applied: Sequence[Applied]) -> str:
 
 
 def _lines(change: Change) -> Iterator[str]:
-    head = f"  {_SIGN[change.kind]} {change.noun} {change.name}"
+    noun = change.noun.replace("_", " ")
+    head = f"  {_SIGN[change.kind]} {noun} {change.name}"
     if change.kind == "removed":
         yield f"{head}: {_ENDED.get(change.noun, 'removed')}"
         return

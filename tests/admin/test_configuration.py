@@ -242,15 +242,46 @@ def test_groups_are_made_changed_and_removed(acme: Place) -> None:
     assert (
         browser.post(f"/admin/tenants/group/{group.pk}/change/", {"members": []}).status_code == 302
     )
+    given = {"members": [], "may_decide": "mail.[\n* where tool.risk == 'low'"}
+    refused = browser.post(f"/admin/tenants/group/{group.pk}/change/", given)
+    assert "may_decide" in refused.context["adminform"].form.errors
+    given["may_decide"] = "* where tool.risk == 'low'"
+    for _ in range(2):
+        answer = browser.post(f"/admin/tenants/group/{group.pk}/change/", given)
+        assert answer.status_code == 302
+    shown = browser.get(f"/admin/tenants/group/{group.pk}/change/").context["adminform"].form
+    assert shown.initial["may_decide"] == given["may_decide"]
     assert browser.get(f"/admin/tenants/group/{group.pk}/remove/").status_code == 200
     with tenant_scope(acme.id):
         assert Group.objects.filter(pk=group.pk).exists()
     assert browser.post(f"/admin/tenants/group/{group.pk}/remove/").status_code == 303
-    assert [(kind, data["before"], data["after"]) for kind, data, _ in entries(acme)[-3:]] == [
+    low = {"may_decide": [{"condition": "tool.risk == 'low'", "tools": ["*"]}]}
+    assert [(kind, data["before"], data["after"]) for kind, data, _ in entries(acme)[-5:]] == [
         ("group.added", None, {"members": ["bob"]}),
         ("group.changed", {"members": ["bob"]}, {"members": []}),
+        ("group_authority.added", None, low),
+        ("group_authority.removed", low, None),
         ("group.removed", {"members": []}, None),
     ]
+
+
+def test_what_a_group_may_decide_is_shown_of_who_is_in_it_and_not_given_by_them(
+    acme: Place,
+) -> None:
+    browser = acme.browser("ada")
+    with tenant_scope(acme.id), transaction.atomic():
+        set_groups(SYSTEM, {"finance": ["ada", "bob"]})
+        group = Group.objects.get(name="finance")
+        both = [str(one.membership_id) for one in group.members.all()]
+    url = f"/admin/tenants/group/{group.pk}/change/"
+    before = head(acme)
+    answer = browser.post(url, {"members": both, "may_decide": "*"})
+    assert b"Nobody gives a group that they are in what it may decide." in answer.content
+    assert head(acme) == before
+    assert browser.post(url, {"members": both[1:], "may_decide": "*"}).status_code == 302
+    inside = member(acme, "bob" if str(member(acme, "bob").pk) in both[1:] else "ada")
+    shown = browser.get(f"/admin/tenants/membership/{inside.pk}/change/")
+    assert b"finance: *" in shown.content
 
 
 def test_an_agents_budget_of_a_day_is_set_shown_and_taken_off(acme: Place) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from approvals.policy import NOBODY, Subject, Verdict, compile_policy
 from approvals.policy.circumstances import step_facts, time_facts, usage_facts
 from approvals.policy.conditions import Condition, ConditionError, Facts
-from approvals.policy.ends import End
+from approvals.policy.ends import ENDS, End
 from approvals.policy.milestones import Point
 from approvals.policy.stages import Stage
 
@@ -134,7 +134,9 @@ STAGES = st.lists(
 OF_ASKING = {
     **OF_STAGE,
     "expires_in": st.sampled_from([60, 60, 60, 3600]),
+    "cool_down": st.sampled_from([1, 60, 600]),
 }
+OTHER_ENDS = [None, "reject", "cancel", "cancel", "escalate"]
 
 
 @st.composite
@@ -160,10 +162,13 @@ def rules_of(draw: Any, *thens: str, triggers: list[str] = TRIGGERS) -> Any:
         **(OF_ASKING if then == "approve" else {}),
     }
     members = draw(st.fixed_dictionaries(OF_TRIGGER[trigger], optional=optional))
-    if "expires_in" in members and (
-        end := draw(st.sampled_from([None, "reject", "cancel", "cancel"]))
-    ):
-        members["on_expiry"] = end
+    if "expires_in" in members:
+        if end := draw(st.sampled_from(OTHER_ENDS)):
+            members["on_expiry"] = end
+        if end == "escalate":
+            members["escalate_to"] = draw(st.sampled_from(["a", "b"]))
+        if more := draw(st.sampled_from([0, 0, 30, 9000])):
+            members["extendable_to"] = members["expires_in"] + more
     if then == "approve" and draw(st.sampled_from([False, False, True])):
         members = {name: members[name] for name in members if name not in OF_STAGE}
         members["stages"] = draw(STAGES)
@@ -215,18 +220,21 @@ def is_as_strict(one: Verdict, other: Verdict) -> bool:
     """Say whether `one` asks for at least what `other` asks for: the order of verdicts.
 
     Deny is above approve, approve above allow. Of two that ask, the stricter has no smaller quorum,
-    ends no later (at the same time: cancels the run rather than rejects the step), and lets no
-    person decide whom the other does not: in each stage of the other, and it may have more. Two of
-    which each is stricter in something have no order.
+    ends no later (at the same time: cancels the run rather than rejects the step, and rejects it
+    rather than asks others), is extended no further, cools down no shorter, and lets no person
+    decide whom the other does not: in each stage of the other, and it may have more. Two of which
+    each is stricter in something have no order.
     """
     if one.verdict != other.verdict or one.verdict != "approve":
         return RANK[one.verdict] >= RANK[other.verdict]
-    if len(stages_of(one)) < len(stages_of(other)) or _end(one.end) > _end(other.end):
+    if len(stages_of(one)) < len(stages_of(other)) or one.cool_down < other.cool_down:
+        return False
+    if not _ends_as_soon(one.end, other.end):
         return False
     return all(
         strict.quorum >= loose.quorum
         and _is_within(strict.approvers, loose.approvers)
-        and _end(strict.end) <= _end(loose.end)
+        and _ends_as_soon(strict.end, loose.end)
         for strict, loose in zip(stages_of(one), stages_of(other), strict=False)
     )
 
@@ -236,8 +244,17 @@ def stages_of(verdict: Verdict) -> tuple[Stage, ...]:
     return verdict.stages or (Stage(verdict.approvers, verdict.quorum),)
 
 
-def _end(end: End) -> tuple[float, bool]:
-    return end.seconds, end.on_expiry != "cancel"
+def _ends_as_soon(one: End, other: End) -> bool:
+    return _end(one) <= _end(other) and _last(one) <= _last(other)
+
+
+def _end(end: End) -> tuple[float, int]:
+    return end.seconds, -ENDS.index(end.on_expiry or ENDS[0])
+
+
+def _last(end: End) -> float:
+    """Until when people may extend it."""
+    return end.extendable_to or end.seconds
 
 
 def _is_within(narrow: tuple[str, ...], wide: tuple[str, ...]) -> bool:

@@ -376,8 +376,9 @@ def test_the_hot_path_asks_the_one_authority_function(house):
     with connection.cursor() as cursor:
         cursor.execute("SELECT prosrc FROM pg_proc WHERE proname = 'approvals_refusal'")
         (source,) = cursor.fetchone()
-    asked = refusal_sql(user="p_user", tool="p_tool", agent="p_agent", requester="p_requester")
-    assert asked in source
+    arguments = {"tool": "p_tool", "agent": "p_agent", "requester": "p_requester"}
+    by_group = "approvals_by_group(p_user, p_tool)"
+    assert refusal_sql(user="p_user", by_group=by_group, **arguments) in source
 
 
 # What is shown beside it

@@ -12,11 +12,13 @@ from approvals.models import Gate
 from approvals.services import notices, substitutions
 from approvals.services.extensions import extend_gate
 from approvals.services.notices import Wishes
+from interrupts.services import looking
 from tenants import outbox
 from tenants.clock import database_now
 from tenants.models import Membership, OutboxMessage, Role, User
 from tests import clock
 from tests.approvals.house import House
+from tests.approvals.test_assignments import hand
 from tests.approvals.test_limits import UP_TO_500, costing, grant, within
 from tests.approvals.test_notices import BASE, later, rows
 from tests.clock import moving_clock
@@ -154,4 +156,68 @@ def test_a_substitute_who_does_not_want_it_is_not_told(away: House) -> None:
     stand_in(away)
     away.ask(arguments=costing("30.00"))
     later(OutboxMessage.objects.filter(recipient=away.people["bob"].id), seconds=501)
+    assert told("bob") == []
+
+
+def test_a_substitute_is_told_that_nobody_decided_what_they_might_have(
+    moving_clock: Any, away: House
+) -> None:
+    grant(alice=[within(UP_TO_500)], carol=["payments.*"])
+    stand_in(away)
+    stand_in(away, substitute="carol")
+    gate, own = away.ask(), away.ask(run=away.run(requested_by="bob"))
+    beyond = away.ask(arguments=costing("501.00"))
+    for name in ("alice", "bob", "carol"):
+        told(name)
+
+    clock.move(1001)
+    for one in (gate, own, beyond):
+        looking.look(one.run_id)
+
+    mail.outbox.clear()
+    outbox.send_due()
+    about = {
+        name: [
+            one.about
+            for one in rows("notice.expired")
+            .filter(recipient=away.people[name].id)
+            .order_by("about")
+        ]
+        for name in ("alice", "bob", "carol")
+    }
+    assert about == {
+        "alice": [gate.pk, own.pk],
+        "bob": [gate.pk],  # not what runs for him, nor what is beyond alice's limit
+        "carol": [gate.pk, own.pk, beyond.pk],  # once, who may by herself and for alice
+    }
+    (bobs,) = [one for one in mail.outbox if one.to == ["bob@acme.test"]]
+    assert bobs.subject.startswith("Expired: ")
+
+
+def test_a_substitute_is_told_of_what_is_handed_to_whom_they_stand_in_for(away: House) -> None:
+    grant(carol=["payments.*"])
+    row = stand_in(away)
+    gate, own, other = away.ask(), away.ask(run=away.run(requested_by="bob")), away.ask()
+    told("bob")
+    for one in (gate, own):
+        hand(away, one, "carol", "alice")
+
+    (handed,) = told("bob")
+
+    assert handed.subject.startswith("Handed on: ")
+    assert "For: Alice Ames, for whom you stand in" in handed.body
+    assert f"{BASE}/decisions/{gate.pk}" in handed.body
+    # Handed away and back: once told is told; who hands it on knows; and it waits for carol anyway.
+    hand(away, gate, "alice", "carol")
+    hand(away, gate, "carol", "alice")
+    stand_in(away, substitute="carol")
+    hand(away, other, "carol", "alice")
+    assert [one.subject[:9] for one in told("bob")] == ["Handed on"]
+    carols = rows("notice.handed").filter(recipient=away.people["carol"].id)
+    assert [one.about for one in carols] == [gate.pk]  # as alice handed it to her
+    # Over before it is sent: nothing of it is news.
+    last = away.ask()
+    told("bob")
+    hand(away, last, "carol", "alice")
+    substitutions.end_as(away.people["alice"], row.pk)
     assert told("bob") == []

@@ -1,5 +1,6 @@
 """What holds of any policy and any call, whatever its rules are and whatever the agent says."""
 
+import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -10,12 +11,23 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from approvals.policy import DEFAULT, NOBODY, Subject, Verdict, compile_policy, validate_policy
+from approvals.authority import beyond
+from approvals.policy import (
+    DEFAULT,
+    NOBODY,
+    Subject,
+    Verdict,
+    compile_policy,
+    facts_of,
+    judge_completion,
+    validate_policy,
+)
 from approvals.policy.ends import End
 from approvals.policy.stages import Stage
 from config.globs import matches
 from tests.approvals.policies import (
     ANY_RULE,
+    CONDITION,
     HEARING,
     RANK,
     RULES,
@@ -23,6 +35,7 @@ from tests.approvals.policies import (
     SUBJECT,
     answer,
     is_as_strict,
+    named,
     rules_of,
     stages_of,
     verdict_of,
@@ -55,6 +68,12 @@ def without_words(verdict: Verdict) -> Verdict:
         (asked(expires_in=60, on_expiry="reject"), asked()),
         (asked(expires_in=60, on_expiry="reject"), asked(expires_in=61, on_expiry="cancel")),
         (asked(expires_in=60, on_expiry="cancel"), asked(expires_in=60, on_expiry="reject")),
+        (asked(expires_in=60, on_expiry="reject"), asked(expires_in=60, on_expiry="escalate")),
+        (
+            asked(expires_in=60, on_expiry="reject"),
+            asked(expires_in=60, on_expiry="reject", extendable_to=90),
+        ),
+        (asked(cool_down=60), asked(cool_down=1)),
         (asked(approvers=("a",)), asked()),
         (asked(approvers=("a",)), asked(approvers=("a", "b"))),
         (asked(approvers=(NOBODY,)), asked(approvers=("a",))),
@@ -140,6 +159,57 @@ def test_a_policy_says_the_strictest_of_what_its_rules_say_alone(
     assert all(is_as_strict(together, verdict) for verdict in decided)
     assert {one["rule"] for one in together.triggers} == {verdict.rule for verdict in decided}
     assert together.rule in {verdict.rule for verdict in decided}
+
+
+# Completions
+
+
+ENDING = {"name": "end", "workflow": "*", "when": {"before_complete": True}}
+
+
+def of_completion(rules: list[Any], subject: Subject) -> Verdict:
+    return judge_completion(compile_policy({"rules": rules, "milestones": [ENDING]}), subject)
+
+
+OF_ENDS = rules_of("approve", "deny", triggers=["milestone"])
+OF_ENDINGS = st.lists(OF_ENDS, max_size=4).map(named)
+
+
+@given(OF_ENDINGS, OF_ENDS | ANY_RULE, SUBJECT, st.integers())
+def test_of_a_completion_too_no_order_counts_and_no_further_rule_loosens(
+    rules: list[Any], added: Any, subject: Subject, seed: int
+) -> None:
+    said = of_completion(rules, subject)
+    shuffled = random.Random(seed).sample(rules, len(rules))  # noqa: S311
+    assert of_completion(shuffled, subject) == said
+    assert is_as_strict(of_completion(and_added(rules, added), subject), said)
+    silent = replace(subject, confidence=None, risk_score=None, milestone=None)
+    assert is_as_strict(said, of_completion(rules, silent))
+
+
+# Limits of authority
+
+
+WAYS = st.lists(st.lists(CONDITION, max_size=3), max_size=4)
+
+
+def is_within(ways: list[list[str]], subject: Subject) -> bool:
+    return beyond([json.dumps(limits) for limits in ways], lambda: facts_of(subject)) is None
+
+
+@given(WAYS, SUBJECT, CONDITION, st.integers())
+def test_of_a_way_to_hold_authority_each_limit_holds_and_one_way_is_enough(
+    ways: list[list[str]], subject: Subject, added: str, seed: int
+) -> None:
+    plain = replace(subject, known={})
+    held = [all(answer({"condition": limit}, plain) is True for limit in limits) for limits in ways]
+    within = is_within(ways, plain)
+    assert within == (any(held) or not ways)  # an erring limit is none that holds
+    shuffled = random.Random(seed).sample(ways, len(ways))  # noqa: S311
+    assert is_within([limits[::-1] for limits in shuffled], plain) == within
+    if ways:
+        assert is_within([[*limits, added] for limits in ways], plain) <= within
+        assert is_within([*ways, [added]], plain) >= within
 
 
 # Conditions

@@ -242,6 +242,38 @@ def test_completions_are_tried_where_policy_gates_them(house):
     assert everything() == before
 
 
+def test_a_completion_is_tried_once_whatever_of_its_run_is_looked_at(house, monkeypatch):
+    """Where its first step is too old, or another page's; and on the page of its newest step only."""
+    monkeypatch.setattr(simulation, "_AT_ONCE", 2)
+    house.policy({"name": "all", "trigger": "action", "then": "allow"})
+    ends = {"name": "done", "workflow": "refunds", "when": {"before_complete": True}}
+    done = {"name": "done", "trigger": "milestone", "milestones": ["done"], "then": "deny"}
+    gated = {"milestones": [ends], "rules": [{**done, "reason": "no"}]}
+    long, short, old = house.run(), house.run(), house.run()
+    steps = [house.propose(run=run, arguments=amount(f"{n}.00")) for n, run in enumerate(
+        [old, long, old, long, short, long, long], 1)]  # fmt: skip
+    for run in (long, short, old):
+        house.work(run)
+        runs.complete_run(house.agent, run.pk, output=None)
+    first = Step.objects.filter(pk=steps[0].pk)
+    first.update(created_at=steps[0].created_at - timedelta(days=40))
+
+    def pages(limit):
+        after = {}
+        while True:
+            body = {"policy": gated, "limit": limit, **after}
+            said = house.request("ada", "POST", "/policies/simulate", body)[1]
+            found = [one["examples"] for one in said["summary"]["completions"]["changes"]]
+            yield {one for those in found for one in those}, said["summary"]["completions"]["runs"]
+            if said["next"] is None:
+                return
+            after = {"after": said["next"]}
+
+    ids = {name: str(run.pk) for name, run in (("long", long), ("short", short), ("old", old))}
+    assert list(pages(100)) == [(set(ids.values()), 3)]
+    assert list(pages(2)) == [({ids["long"]}, 1), ({ids["short"]}, 1), ({ids["old"]}, 1)]
+
+
 def test_the_agents_own_words_and_the_tools_version_are_those_of_then(house):
     house.propose(confidence=0.2, risk_score=0.9, milestone="go-live")
     house.tool(effect="read", risk="high")

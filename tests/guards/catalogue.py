@@ -25,6 +25,7 @@ ROWS = "tests/promises/test_rows.py"
 GATES = "tests/promises/test_gates.py"
 VERDICTS = f"{ENGINE}/test_verdicts.py"
 LIMITS = "tests/approvals/test_limits.py"
+GROUPS = "tests/approvals/test_group_authority.py"
 SUBSTITUTIONS = "tests/approvals/test_substitutions.py"
 DRY_RUNS = "tests/approvals/test_dry_runs.py"
 PREVIEWS = "tests/approvals/test_previews.py"
@@ -101,6 +102,15 @@ def _whenever(asked: str) -> str:
     assert before in asked
     assert after in asked
     return asked.replace(before, "true").replace(after, "true")
+
+
+def _of_any_group(asked: str) -> str:
+    """The authority function as if everybody were in every group."""
+    joined = "given.group_id = belongs.group_id"
+    assert joined in asked
+    return asked.replace(joined, "true").replace(
+        "JOIN tenants_groupmember", "LEFT JOIN tenants_groupmember"
+    )
 
 
 def _at_any_time(assigning: str) -> str:
@@ -472,6 +482,54 @@ GUARDS: tuple[Guard, ...] = (
             f"{LIMITS}::test_a_person_with_a_limit_goes_the_long_way_and_is_let_through_within_it",
             f"{LIMITS}::test_an_approval_beyond_a_limit_set_since_is_asked_about_anew_before_its_effect",
         ),
+    ),
+    Guard(
+        "only who is in a group has what it may decide",
+        "1: authority by a group ends as its member leaves it, on every way to ask",
+        both(
+            patch("approvals.authority._REFUSALS", _of_any_group),
+            rewrite(
+                "approvals_by_group",
+                ("given.group_id = belongs.group_id", "true"),
+                ("JOIN tenants_groupmember", "LEFT JOIN tenants_groupmember"),
+            ),
+        ),
+        (
+            f"{GROUPS}::test_leaving_ends_it_at_once_for_inboxes_votes_and_what_has_not_started",
+            f"{GROUPS}::test_what_ends_it_is_seen_by_every_way_to_ask[left]",
+        ),
+    ),
+    Guard(
+        "each limit of a way must hold",
+        "1: of what one holder was given no limit is left out for standing by another",
+        rewrite("approvals_ways", ("GROUP BY held.through", "GROUP BY held.through, held.limits")),
+        (f"{GROUPS}::test_one_way_is_enough_and_each_limit_of_it_must_hold",),
+    ),
+    Guard(
+        "nobody gives a group that they are in",
+        "8: nobody widens their own authority by a group of theirs",
+        patch("approvals.services.grants._members_of", always(value=())),
+        (f"{GROUPS}::test_nobody_gives_a_group_that_they_are_in_what_it_has_not",),
+    ),
+    Guard(
+        "a_group_is_given_a_tool_once",
+        "1: the database keeps one grant of a group and tool, so that none is looser beside another",
+        drop_constraint("approvals_grouppermission", "a_group_is_given_a_tool_once"),
+        (f"{GROUPS}::test_the_database_takes_no_second_of_a_kind_and_none_of_another_tenant",),
+    ),
+    Guard(
+        "approvals_grouppermission_group_id_same_tenant",
+        "7: no authority is given to a group of another tenant",
+        drop_constraint(
+            "approvals_grouppermission", "approvals_grouppermission_group_id_same_tenant"
+        ),
+        (f"{GROUPS}::test_the_database_takes_no_second_of_a_kind_and_none_of_another_tenant",),
+    ),
+    Guard(
+        "what a substitute is told that it expired",
+        "7: nobody is told of what they may not decide",
+        patch("approvals.deciders.entitled", _of_any_substitution),
+        (f"{OF_SUBSTITUTES}::test_a_substitute_is_told_that_nobody_decided_what_they_might_have",),
     ),
     Guard(
         "a substitution runs in its time only",

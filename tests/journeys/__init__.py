@@ -11,10 +11,13 @@ A step is one of these, and nothing else may stand in it:
      "save"?}                                      one request; `status` is 200, 201 or 202
     {"until": <request>, "timeout"?: seconds}      repeated until it holds (30)
     {"parallel": [<request>...] | <request>, "count"?, "statuses": {"201": 1}}
-    {"apply": {"policy"?, "members"?: {name: {...}}}}       the tenant is changed, and applied again
+    {"apply": {"policy"?, "members"?: {name: {...}}, "groups"?: {name: ...}}}
+                                                   the tenant is changed, and applied again
     {"control": {"name": tool, "mode"?, "preview_body"?}}   the far end is told how to behave
     {"ledger": {path: expected}, "save"?}          what the far end was asked for, and what it did
     {"until_ledger": {path: expected}, "timeout"?}
+    {"mails": {path: expected}}                    what people were mailed: `alice.0.subject`, `.body`
+    {"until_mails": {path: expected}, "timeout"?}
     {"either": [[steps...], ...]}                  one of the lists holds
     {"sleep": seconds}
 

@@ -30,12 +30,15 @@ VERBS: Final[Mapping[str, frozenset[str]]] = {
     "control": frozenset({"control"}),
     "ledger": frozenset({"ledger", "save"}),
     "until_ledger": frozenset({"until_ledger", "timeout"}),
+    "mails": frozenset({"mails"}),
+    "until_mails": frozenset({"until_mails", "timeout"}),
     "either": frozenset({"either"}),
     "sleep": frozenset({"sleep"}),
 }
 """By the member that makes a step what it is, all that it may have."""
 
 SCENARIO: Final = frozenset({"id", "title", "steps", "policy", "tools", "tenant"})
+CHANGED: Final = frozenset({"policy", "members", "groups"})
 NEEDED: Final = frozenset({"id", "title", "steps"})
 
 
@@ -135,9 +138,11 @@ _INSIDE: Final[Mapping[str, Callable[[Step, str], None]]] = {
     "path": _request,
     "until": lambda step, place: _request(step["until"], place),
     "parallel": _parallel,
-    "apply": lambda step, place: _only(step["apply"], frozenset({"policy", "members"}), place),
+    "apply": lambda step, place: _only(step["apply"], CHANGED, place),
     "control": _control,
     "ledger": lambda step, place: _ledger(step["ledger"], place),
     "until_ledger": lambda step, place: _ledger(step["until_ledger"], place),
+    "mails": lambda step, place: _expected(step["mails"], place),
+    "until_mails": lambda step, place: _expected(step["until_mails"], place),
     "either": _either,
 }

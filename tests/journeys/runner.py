@@ -16,6 +16,7 @@ import httpx
 from tests.cases.far_end import Outside
 from tests.journeys.far_end import ledger, order
 from tests.journeys.form import Malformed, Step, verb_of
+from tests.journeys.mails import Mail, Mails, of_people
 from tests.journeys.matching import Failed, dig, expect, holds
 
 PATIENCE_SECONDS: Final = 30
@@ -38,6 +39,7 @@ class Service(Protocol):
 
     def send(self, request: Step, key: str | None) -> Answer: ...
     def apply(self, *tenants: Body) -> Body: ...
+    def mails(self) -> list[Mail]: ...
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Http:
 
     client: httpx.Client
     apply: Callable[..., Body]
+    mails: Mails
 
     def send(self, request: Step, key: str | None) -> Answer:
         path = request["path"]
@@ -169,16 +172,29 @@ class Journey:
         expect(found, self._fill(wanted), "ledger")
         self._save(found, save, "ledger")
 
+    def _mails(self, step: Step) -> None:
+        self._look_at_mails(step["mails"])
+
+    def _until_mails(self, step: Step) -> None:
+        self._wait(lambda: self._look_at_mails(step["until_mails"]), step)
+
+    def _look_at_mails(self, wanted: Mapping[str, Any]) -> None:
+        ending = f"-{self.tenant['tenant']}"
+        names = {one["email"]: one["username"] for one in self.tenant["members"]}
+        people = {address: name.removesuffix(ending) for address, name in names.items()}
+        expect(of_people(self.service.mails(), people), self._fill(wanted), "mails")
+
     def _control(self, step: Step) -> None:
         order(self.outside, self._fill(step["control"]))
 
     def _apply(self, step: Step) -> None:
-        """Replace the policy, where one is given; change the members that are named."""
+        """Replace the policy, where one is given; change the members and groups that are named."""
         change = self._fill(step["apply"])
         self.tenant["policy"] = change.get("policy", self.tenant["policy"])
         members = {one["username"]: one for one in self.tenant["members"]}
         for name, changed in change.get("members", {}).items():
             members[f"{name}-{self.tenant['tenant']}"].update(changed)
+        self.tenant["groups"] = self.tenant.get("groups", {}) | change.get("groups", {})
         self.service.apply(self.tenant)
 
     def _sleep(self, step: Step) -> None:

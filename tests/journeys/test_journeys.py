@@ -10,8 +10,10 @@ from typing import Any, TypeGuard
 import httpx
 import pytest
 
+from config.supervisor.paths import data_folder
 from tests.journeys.far_end import far_end
 from tests.journeys.form import HERE, TENANT, scenarios
+from tests.journeys.mails import in_folder
 from tests.journeys.runner import SENT_SECONDS, Http, Journey, keys_of, tenant_of
 from tests.live import live
 
@@ -34,7 +36,8 @@ def journeys(request: pytest.FixtureRequest) -> Iterator[dict[str, Journey]]:
     given = live().apply(*tenants.values(), elsewhere)
     strange = strangers(given, elsewhere)
     with httpx.Client(base_url=live().url, timeout=SENT_SECONDS) as client:
-        service = Http(client, live().apply)
+        folder = data_folder(live().environ).mail
+        service = Http(client, live().apply, lambda: in_folder(folder))
         yield {
             name: Journey(service, tenant, keys(given, tenant) | strange, outsides[name])
             for name, tenant in tenants.items()

@@ -14,6 +14,7 @@ import pytest
 from tests.cases.far_end import Outside
 from tests.journeys.far_end import far_end
 from tests.journeys.form import HERE, Malformed, ensure_of_form, scenarios
+from tests.journeys.mails import Mail, in_folder
 from tests.journeys.matching import OPERATORS, Failed, dig, expect, holds
 from tests.journeys.runner import Answer, Journey, tenant_of
 
@@ -27,10 +28,14 @@ class Canned:
     answers: list[Answer]
     sent: list[dict[str, Any]] = field(default_factory=list)
     applied: list[Any] = field(default_factory=list)
+    mailed: list[Mail] = field(default_factory=list)
 
     def send(self, request: Any, key: str | None) -> Answer:
         self.sent.append({**request, "key": key})
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    def mails(self) -> list[Mail]:
+        return self.mailed
 
     def apply(self, *tenants: Any) -> dict[str, Any]:
         self.applied += deepcopy(tenants)
@@ -46,7 +51,7 @@ def outside() -> Iterator[Outside]:
 
 def journey(outside: Outside, *bodies: Any, status: int = 200) -> tuple[Journey, Canned]:
     service = Canned([Answer(status, body, {"etag": '"3"'}) for body in bodies or [None]])
-    members = [{"username": "alice-t1", "may_decide": ["*"]}]
+    members = [{"username": "alice-t1", "email": "alice@x.test", "may_decide": ["*"]}]
     tenant = {"tenant": "t1", "policy": {"rules": []}, "members": members}
     return Journey(service, tenant, {"alice": "key of alice", "agent": "key"}, outside), service
 
@@ -143,6 +148,8 @@ def test_of_several_ways_one_has_to_hold(outside):
         {"control": {"name": "pay", "mode": "melt"}},
         {"control": {"name": "pay", "times": 1}},
         {"apply": {"tools": []}},
+        {"mails": {"alice.#": {"$size": 1}}},
+        {"until_mails": {"alice.#": 1}, "save": {}},
         {"either": [[LOOK], [{"wait": 1}]]},
     ],
     ids=json.dumps,
@@ -216,9 +223,27 @@ def test_a_changed_tenant_is_applied_whole(outside):
     played.play([{"apply": {"members": {"alice": {"may_decide": ["mail.*"]}}}}])
     played.play([{"apply": {"policy": {"rules": ["of ${T}"]}}}])
     first, second = service.applied
-    assert first["members"] == [{"username": "alice-t1", "may_decide": ["mail.*"]}]
+    alice = {"username": "alice-t1", "email": "alice@x.test"}
+    assert first["members"] == [{**alice, "may_decide": ["mail.*"]}]
     assert (first["policy"], second["policy"]) == ({"rules": []}, {"rules": ["of t1"]})
     assert second["members"] == first["members"]
+    played.play([{"apply": {"groups": {"leads": {"members": ["alice-${T}"]}}}}])
+    assert service.applied[2]["groups"] == {"leads": {"members": ["alice-t1"]}}
+
+
+def test_what_people_were_mailed_is_held_to_what_was_expected(outside, tmp_path):
+    """As the service's folder has it; what is still being written is not there yet."""
+    written = b"To: %b\nSubject: %b\n\nWhat: a refund\n"
+    ended = b"\n" + b"-" * 79 + b"\n"
+    both = written % (b"alice@x.test", b"Low risk") + ended + written % (b"bob@x.test", b"Other")
+    (tmp_path / "1.log").write_bytes(both + ended + b"To: alice@x.test\nSubj")
+    played, service = journey(outside)
+    service.mailed = in_folder(tmp_path)
+    assert [one["to"] for one in service.mailed] == ["alice@x.test", "bob@x.test"]
+    wanted = {"alice.#": 1, "alice.0.subject": "Low risk", "alice.0.body": {"$match": "a refund"}}
+    played.play([{"mails": wanted}, {"until_mails": wanted}])
+    with pytest.raises(Failed, match=r"mails: alice\.#: wanted 2"):
+        played.play([{"mails": {"alice.#": 2}}])
 
 
 def test_a_scenario_lays_its_policy_and_tools_over_the_tenant():

@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 from django.test import Client
 
-from approvals.models import PolicyVersion, TenantPermission, ToolPermission
+from approvals.models import GroupPermission, PolicyVersion, TenantPermission, ToolPermission
 from interrupts.models import Tool, ToolVersion
 from tenants.models import Agent, Group, JournalEntry, Membership, Tenant, User
 from tenants.scope import tenant_scope
@@ -282,6 +282,27 @@ def test_a_limit_is_told_by_member_and_again_is_no_change(apply: Apply) -> None:
     assert "no changes" in apply(changed).output
     changed["members"][2]["may_decide"] = ["payments.refund"]
     assert f'may_decide: {told} -> ["payments.refund"]' in apply(changed).output
+
+
+def test_what_a_group_may_decide_is_told_and_ends_with_the_group(apply: Apply) -> None:
+    apply(ACME)
+    changed = acme()
+    given = {"members": ["bob"], "may_decide": ["payments.*", "mails.*"]}
+    changed["groups"]["finance"] = given
+    changed["groups"]["clerks"] = {"members": ["bob"], "may_decide": ["mail.send"]}
+    output = apply(changed).output
+    assert '+ group authority finance: may_decide ["payments.refund"]' in output
+    assert "note: acme: groups/finance/may_decide/1: mails.* matches no tool" in output
+    assert apply(changed).output.splitlines()[-1] == "no changes"
+    changed["groups"]["finance"] = ["bob"]
+    del changed["groups"]["clerks"]
+    output = apply(changed).output
+    for name in ("clerks", "finance"):
+        assert f"- group authority {name}: may decide nothing by being in it" in output
+    assert journal()[-3:] == ["group_authority.removed", "group.removed", "group_authority.removed"]
+    assert apply(changed).output.splitlines()[-1] == "no changes"
+    with tenant_scope(tenant().pk):
+        assert not GroupPermission.objects.exists()
 
 
 def test_a_glob_that_matches_no_tool_is_noted(apply: Apply) -> None:

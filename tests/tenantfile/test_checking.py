@@ -89,6 +89,22 @@ MAIL = {"kind": "http", "url": "http://127.0.0.1:1/"}
         (put("groups", "finance", 0, value="eve"), "groups/finance/0"),
         (put("groups", "finance", 0, value="alice"), "groups/finance/1"),
         (put("groups", "a b", value=[]), "groups/a b"),
+        *(
+            (put("groups", "finance", value=value), f"groups/finance{place}")
+            for value, place in (
+                ("bob", ""),
+                ({}, "/members"),
+                ({"members": ["bob", "eve"]}, "/members/1"),
+                ({"members": ["bob", "bob"]}, "/members/1"),
+                ({"members": [], "may_decide": "*"}, "/may_decide"),
+                ({"members": [], "may_decide": ["*", "mail.["]}, "/may_decide/1"),
+                (
+                    {"members": [], "may_decide": [{"tools": ["*"], "condition": "x < 5"}]},
+                    "/may_decide/0/condition",
+                ),
+                ({"members": [], "quorum": 2}, "/quorum"),
+            )
+        ),
         (put("agents", 0, "owner", value="eve"), "agents/0/owner"),
         (put("agents", 0, "name", value="cron"), "agents/1/name"),
         (put("agents", 0, "name", value="a/b"), "agents/0/name"),

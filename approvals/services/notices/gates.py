@@ -26,6 +26,7 @@ _EXPIRED: Final = {
 }
 _WAITS: Final = "A decision waits for you."
 _HANDED: Final = "Somebody has handed you this decision."
+_HANDED_FOR: Final = "Somebody has handed this decision to one you stand in for."
 _STILL: Final = "A decision still waits for you, and its time is running out."
 _NOBODY: Final = (
     "Nobody may decide this: who could asked for it, answers for its agent, or"
@@ -63,7 +64,16 @@ def standing_in(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
 
 
 def handed(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
-    return [_waiting(gate, "Handed to you: ", _HANDED) for gate in _assigned(recipient, named)]
+    """Tell of what was handed to the person, or to one that they stand in for, and waits there."""
+    given = Assignment.objects.filter(gate__in=named, passed_at=None, handed_at__isnull=False)
+    holders = set(given.values_list("gate_id", "user_id"))
+    return [
+        _waiting(gate, "Handed on: ", _HANDED_FOR, of)
+        if of
+        else _waiting(gate, "Handed to you: ", _HANDED)
+        for gate, of in _asked_of(recipient, _gates(named))
+        if (gate.pk, of.pk if of else recipient) in holders
+    ]
 
 
 def undecidable(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
@@ -89,14 +99,6 @@ def answered(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     asked = Question.objects.filter(pk__in=named, answered_at__isnull=False).order_by("pk")
     gates = {gate.pk: gate for gate in _gates([one.gate for one in asked])}
     return [_answered(gate, one) for one in asked if (gate := gates[one.gate]).state in OPEN_GATES]
-
-
-def _assigned(recipient: UUID, named: Sequence[UUID]) -> QuerySet[Gate]:
-    """Return the gates that still wait for the person."""
-    mine = Assignment.objects.filter(user=recipient, gate__in=named, passed_at=None).values_list(
-        "gate_id", flat=True
-    )
-    return _gates(named).filter(pk__in=mine, state__in=sorted(OPEN_GATES))
 
 
 def _asked_of(recipient: UUID, gates: QuerySet[Gate]) -> list[tuple[Gate, User | None]]:
