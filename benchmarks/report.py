@@ -35,6 +35,12 @@ RATIOS = {
     "policy_200_vs_1": ("policy_200.ms", "policy_1.ms"),
     "policy_200_vs_1_cpu": ("policy_200.client_cpu_ms", "policy_1.client_cpu_ms"),
     "policy_200_vs_1_statements": ("policy_200.statements", "policy_1.statements"),
+    "auto_approved_vs_ungated_step": ("auto_approved_step.database_ms", "ungated_step.database_ms"),
+    "auto_approved_vs_ungated_proposal": (
+        "auto_approved_step_proposal.database_ms",
+        "ungated_step_proposal.database_ms",
+    ),
+    "auto_approved_vs_ungated_commits": ("auto_approved_step.commits", "ungated_step.commits"),
 }
 # (what is asked for, what is hoped for); of a ratio of latencies the smaller is the better.
 GOALS = {
@@ -51,6 +57,8 @@ GOALS = {
     "load_to_resume_1000_over_10": "≤ 1.2",
     "policy_200_vs_1": "≤ 1.15",
     "policy_200_vs_1_statements": "1",
+    "auto_approved_vs_ungated_step": "≤ 1.25",
+    "auto_approved_vs_ungated_commits": "1",
     "effect_step.commits": "1",
 }
 

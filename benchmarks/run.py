@@ -119,6 +119,11 @@ def policies(bench: Bench) -> dict[str, float]:
     return _ours(bench, "benchmarks.ours.policies")
 
 
+def delegated(bench: Bench) -> dict[str, float]:
+    """Measure steps that a rule approves beside steps that policy allows."""
+    return _ours(bench, "benchmarks.ours.delegated")
+
+
 def langgraph_growth(bench: Bench) -> dict[str, float]:
     """Measure the same of LangGraph, by its list of messages and by DeltaChannel."""
     kinds = _peer(bench, "langgraph_growth")
@@ -145,6 +150,12 @@ PARTS: dict[Part, tuple[str, ...]] = {
     requests: ("bare_insert", "propose", "decide"),
     growth: ("growth", "load_to_resume"),
     policies: ("policy_1", "policy_200"),
+    delegated: (
+        "ungated_step",
+        "ungated_step_proposal",
+        "auto_approved_step",
+        "auto_approved_step_proposal",
+    ),
     langgraph_growth: ("langgraph_list", "langgraph_delta"),
     dbos_growth: ("dbos_growth",),
     waiting: (
