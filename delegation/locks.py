@@ -10,9 +10,19 @@ day writes a use of the rule.
 from __future__ import annotations
 
 from datetime import date
+from typing import Final
 from uuid import UUID
 
+from django.db import DEFAULT_DB_ALIAS
+
 from delegation.models import Delegation, DelegationDay, EventStream, LearnerState
+from tenants.statements import prepared
+
+_READ: Final = ("id", "delegation_id", "day", "calls", "sums")
+_DAY: Final = (
+    "SELECT id, calls, sums FROM delegation_delegationday"
+    " WHERE delegation_id = %b::uuid AND day = %b::date FOR NO KEY UPDATE"
+)
 
 
 def lock_stream() -> EventStream:
@@ -50,15 +60,23 @@ def lock_rules(user_id: UUID) -> list[Delegation]:
 
 def lock_day(delegation_id: UUID, day: date) -> DelegationDay:
     """Lock and return the row that a rule's day is counted in; the first to ask makes it."""
-    rows = DelegationDay.objects.select_for_update(no_key=True).filter(
-        delegation=delegation_id, day=day
-    )
-    row = rows.first()
+    row = _locked_day(delegation_id, day)
     if row is None:
         made = DelegationDay(delegation_id=delegation_id, day=day)
         DelegationDay.objects.bulk_create([made], ignore_conflicts=True)
-        row = rows.get()
+        row = _locked_day(delegation_id, day)
+    if row is None:
+        raise DelegationDay.DoesNotExist(f"{delegation_id} has no {day}")
     return row
+
+
+def _locked_day(delegation_id: UUID, day: date) -> DelegationDay | None:
+    found = prepared(_DAY, [delegation_id, day])
+    if not found:
+        return None
+    pk, calls, sums = found
+    values = [pk, delegation_id, day, calls, sums]
+    return DelegationDay.from_db(DEFAULT_DB_ALIAS, _READ, values)
 
 
 def try_day(delegation_id: UUID, day: date) -> DelegationDay | None:

@@ -202,8 +202,8 @@ def test_a_limit_of_the_persons_authority_holds_for_their_rules(office):
 
 
 def first(person):
-    """Have this person be drawn before others, and no call be a spot check."""
-    return lambda _key, name: 0.0 if name.endswith(str(person.id)) else 0.9
+    """Have this person be drawn before others."""
+    return lambda people, _key, _step: iter(sorted(people, key=lambda one: one != person.id))
 
 
 def test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak(office, monkeypatch):
@@ -212,9 +212,9 @@ def test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak(offic
         set_grants(SYSTEM, {"alice": ["*"], "carol": ["*"]})
     office.rule()
     office.rule(who="carol", all=[*PREDICATE["all"][:3], {"f": "tier", "in": ["basic"]}])
-    monkeypatch.setattr("delegation.authorizer.coin", first(alice))
+    monkeypatch.setattr("delegation.speaking.in_drawn_order", first(alice))
     runs(office, office.propose)
-    monkeypatch.setattr("delegation.authorizer.coin", first(carol))
+    monkeypatch.setattr("delegation.speaking.in_drawn_order", first(carol))
     refuses(office, office.propose)
     assert office.propose(tier="basic").status == "ready"
     assert Decision.objects.latest("id").user_id == carol.id

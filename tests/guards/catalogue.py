@@ -72,7 +72,10 @@ def _of_anybody(_: Any) -> Any:
     from delegation import authorizer
 
     return lambda work, looked: [
-        rule for rule in authorizer._rules(work, looked) if authorizer._covers(rule, looked)
+        rule
+        for speaker in authorizer._speakers(work, looked)
+        for rule in speaker.rules
+        if authorizer._covers(rule, looked)
     ]
 
 
