@@ -60,6 +60,7 @@ GOALS = {
     "auto_approved_vs_ungated_step": "≤ 1.25",
     "auto_approved_vs_ungated_commits": "1",
     "effect_step.commits": "1",
+    "deciding.p99_ms": "< 5",
 }
 
 Figures = Mapping[str, float]

@@ -16,12 +16,19 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS
 
 from delegation.models import Delegation, DelegationDay, EventStream, LearnerState
+from tenants.ids import uuid7
+from tenants.scope import current_tenant_id
 from tenants.statements import prepared
 
 _READ: Final = ("id", "delegation_id", "day", "calls", "sums")
 _DAY: Final = (
     "SELECT id, calls, sums FROM delegation_delegationday"
     " WHERE delegation_id = %b::uuid AND day = %b::date FOR NO KEY UPDATE"
+)
+_BEGUN: Final = (
+    "INSERT INTO delegation_delegationday (id, tenant_id, delegation_id, day, calls, sums)"
+    " VALUES (%b::uuid, %b::uuid, %b::uuid, %b::date, 0, '{}') ON CONFLICT DO NOTHING"
+    " RETURNING id, calls, sums"
 )
 
 
@@ -60,23 +67,11 @@ def lock_rules(user_id: UUID) -> list[Delegation]:
 
 def lock_day(delegation_id: UUID, day: date) -> DelegationDay:
     """Lock and return the row that a rule's day is counted in; the first to ask makes it."""
-    row = _locked_day(delegation_id, day)
-    if row is None:
-        made = DelegationDay(delegation_id=delegation_id, day=day)
-        DelegationDay.objects.bulk_create([made], ignore_conflicts=True)
-        row = _locked_day(delegation_id, day)
-    if row is None:
-        raise DelegationDay.DoesNotExist(f"{delegation_id} has no {day}")
-    return row
-
-
-def _locked_day(delegation_id: UUID, day: date) -> DelegationDay | None:
-    found = prepared(_DAY, [delegation_id, day])
-    if not found:
-        return None
-    pk, calls, sums = found
-    values = [pk, delegation_id, day, calls, sums]
-    return DelegationDay.from_db(DEFAULT_DB_ALIAS, _READ, values)
+    about = [delegation_id, day]
+    # Two that begin a day at once: the one waits here for the other's row, and finds it then.
+    found = prepared(_DAY, about) or prepared(_BEGUN, [uuid7(), current_tenant_id(), *about])
+    pk, calls, sums = found or prepared(_DAY, about)
+    return DelegationDay.from_db(DEFAULT_DB_ALIAS, _READ, [pk, *about, calls, sums])
 
 
 def try_day(delegation_id: UUID, day: date) -> DelegationDay | None:

@@ -1,0 +1,89 @@
+"""How long it takes to say whether a rule speaks for a call, among 10,000 rules and 1,000,000 events.
+
+Asked in the transactions of proposals of ten tools in turns, each of which 1,000 people have a rule
+for. Prints ``{"deciding": {"p50_ms", "p99_ms", "anew_ms", "rules", "events"}}``; ``anew_ms`` is the
+longest after something was narrowed, when it is read anew which tools have rules and whose.
+"""
+
+import time
+from typing import Any
+from unittest.mock import patch
+
+from django.db import transaction
+
+from benchmarks.figures import milliseconds, report
+from benchmarks.ours.api import step_body
+from benchmarks.ours.crowded import NAMES, crowded
+from benchmarks.ours.delegated import NotRuled
+from benchmarks.ours.inprocess import as_agent
+from benchmarks.ours.steps import STEPS, new_run
+from delegation import authorizer
+from delegation.models import DecisionEvent, Delegation, DelegationUse
+from interrupts.services.steps import propose
+from tenants.authority import raise_authority
+
+RUNS = 20  # of 100 proposals each
+ANEW = 20
+
+
+class Timed:
+    """The question whether a rule speaks for a call, with the seconds that each took."""
+
+    def __init__(self) -> None:
+        self.ask = authorizer._by_rule  # noqa: SLF001 - what is measured
+        self.samples: list[float] = []
+
+    def __call__(self, *asked: Any) -> Any:
+        started = time.perf_counter()
+        found = self.ask(*asked)
+        self.samples.append(time.perf_counter() - started)
+        return found
+
+    def taken(self) -> list[float]:
+        """Return the samples so far, and begin anew."""
+        taken, self.samples = self.samples, []
+        return taken
+
+
+def propose_steps(key: str, steps: int) -> None:
+    """Propose so many steps of a new run, of each tool in turn."""
+    run = new_run(key).pk
+    with as_agent(key) as agent:
+        for number in range(steps):
+            name = NAMES[number % len(NAMES)]
+            propose(agent, run, proposals=[step_body(name)], single=True)
+
+
+def propose_anew(key: str) -> None:
+    """Propose a step after all that is remembered for as long as nothing narrows."""
+    with as_agent(key), transaction.atomic():
+        raise_authority()
+    propose_steps(key, 1)
+
+
+def measure(key: str, *, runs: int = RUNS, anew: int = ANEW) -> dict[str, float]:
+    """Return how long deciding took. Raises NotRuled where a rule did not approve a step."""
+    timed = Timed()
+    with patch.object(authorizer, "_by_rule", timed):
+        propose_steps(key, STEPS)
+        timed.taken()
+        for _ in range(runs):
+            propose_steps(key, STEPS)
+        samples = timed.taken()
+        for _ in range(anew):
+            propose_anew(key)
+    with as_agent(key):
+        found = DelegationUse.objects.count()
+        told = {"rules": Delegation.objects.count(), "events": DecisionEvent.objects.count()}
+    if found != (wanted := STEPS * (runs + 1) + anew):
+        raise NotRuled(f"{found} of {wanted} steps were approved by a rule")
+    return {**milliseconds(samples), "anew_ms": max(timed.taken()) * 1e3, **told}
+
+
+def main() -> None:
+    """Measure and print."""
+    report({"deciding": measure(crowded().agents["agent"])})
+
+
+if __name__ == "__main__":
+    main()
