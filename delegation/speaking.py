@@ -105,7 +105,7 @@ class Speaker:
     refusal: str | None
     limits: Sequence[str]  # of their authority
     inside: bool  # one of the approvers
-    rules: Sequence[Delegation]
+    rules: list[Delegation]
 
 
 def drawn(asked: Question, authority_version: int, key: bytes, step: UUID) -> Iterator[Speaker]:

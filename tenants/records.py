@@ -17,12 +17,13 @@ from django.db import models
 @cache
 def _columns(model: type[models.Model]) -> tuple[tuple[str, str], ...]:
     """Return the attributes of a model's rows with the columns that they are kept in."""
-    return tuple((field.attname, field.column) for field in model._meta.concrete_fields)  # noqa: SLF001
+    fields = model._meta.concrete_fields  # noqa: SLF001 - Django documents it
+    return tuple((field.attname, str(field.column)) for field in fields)
 
 
 def insert_sql(model: type[models.Model]) -> str:
     """Return the SQL that inserts a row of the model, which is its one parameter: `as_record`."""
-    table = model._meta.db_table  # noqa: SLF001
+    table = model._meta.db_table  # noqa: SLF001 - Django documents it
     columns = ", ".join(f'"{column}"' for _, column in _columns(model))
     return (
         f"INSERT INTO {table} ({columns})"  # noqa: S608 - names of ours
