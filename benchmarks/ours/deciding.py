@@ -1,15 +1,18 @@
 """How long it takes to say whether a rule speaks for a call, among 10,000 rules and 1,000,000 events.
 
 Asked in the transactions of proposals of ten tools in turns, each of which 1,000 people have a rule
-for. Prints ``{"deciding": {"p50_ms", "p99_ms", "anew_ms", "rules", "events"}}``; ``anew_ms`` is the
+for. Prints ``{"deciding": {"p50_ms", "p99_ms", "cpu_p50_ms", "cpu_p99_ms", "anew_ms", "rules",
+"events"}}``: the time on the clock, the processor time of this process and of its server's, and the
 longest after something was narrowed, when it is read anew which tools have rules and whose.
 """
 
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from benchmarks.figures import milliseconds, report
 from benchmarks.ours.api import step_body
@@ -31,18 +34,25 @@ class Timed:
 
     def __init__(self) -> None:
         self.ask = authorizer._by_rule  # noqa: SLF001 - what is measured
-        self.samples: list[float] = []
+        self.forget()
 
     def __call__(self, *asked: Any) -> Any:
-        started = time.perf_counter()
+        used, started = processor_time(), time.perf_counter()
         found = self.ask(*asked)
         self.samples.append(time.perf_counter() - started)
+        self.used.append(processor_time() - used)
         return found
 
-    def taken(self) -> list[float]:
-        """Return the samples so far, and begin anew."""
-        taken, self.samples = self.samples, []
-        return taken
+    def forget(self) -> None:
+        """Time from now on."""
+        self.samples: list[float] = []
+        self.used: list[float] = []
+
+
+def processor_time() -> float:
+    """Return the seconds of a processor that this process and its server's have used."""
+    server = Path(f"/proc/{connection.connection.info.backend_pid}/schedstat").read_text()
+    return time.process_time() + int(server.split()[0]) / 1e9
 
 
 def propose_steps(key: str, steps: int) -> None:
@@ -66,10 +76,11 @@ def measure(key: str, *, runs: int = RUNS, anew: int = ANEW) -> dict[str, float]
     timed = Timed()
     with patch.object(authorizer, "_by_rule", timed):
         propose_steps(key, STEPS)
-        timed.taken()
+        timed.forget()
         for _ in range(runs):
             propose_steps(key, STEPS)
-        samples = timed.taken()
+        figures = milliseconds(timed.samples) | cpu(timed.used)
+        timed.forget()
         for _ in range(anew):
             propose_anew(key)
     with as_agent(key):
@@ -77,7 +88,12 @@ def measure(key: str, *, runs: int = RUNS, anew: int = ANEW) -> dict[str, float]
         told = {"rules": Delegation.objects.count(), "events": DecisionEvent.objects.count()}
     if found != (wanted := STEPS * (runs + 1) + anew):
         raise NotRuled(f"{found} of {wanted} steps were approved by a rule")
-    return {**milliseconds(samples), "anew_ms": max(timed.taken()) * 1e3, **told}
+    return {**figures, "anew_ms": max(timed.samples) * 1e3, **told}
+
+
+def cpu(used: Sequence[float]) -> dict[str, float]:
+    """Return the percentiles of processor time by their names."""
+    return {f"cpu_{name}": value for name, value in milliseconds(used).items()}
 
 
 def main() -> None:

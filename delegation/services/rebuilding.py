@@ -10,7 +10,7 @@ from django.db import transaction
 
 from delegation import locks, predicates, state
 from delegation.learner import Learner
-from delegation.models import Delegation, DelegationStatus, LearnerState, Origin
+from delegation.models import DecisionEvent, Delegation, DelegationStatus, LearnerState, Origin
 from delegation.studying import events_of, settings_kept, study
 
 PEOPLE: Final = 20  # whose states are read at once
@@ -34,6 +34,11 @@ def check() -> list[Difference]:
     for kept in LearnerState.objects.order_by("user_id").iterator(PEOPLE):
         found += _differences(kept)
     return found
+
+
+def extent() -> int:
+    """Return how many events the tenant's rules are learned from."""
+    return DecisionEvent.objects.count()
 
 
 def rebuild() -> list[UUID]:

@@ -1383,6 +1383,12 @@ GUARDS: tuple[Guard, ...] = (
         (f"{AUTOMATIC}::test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak",),
     ),
     Guard(
+        "what decides one call is bounded",
+        "8: however many rules a person has, so many are read to decide a call",
+        patch("delegation.services.rules._check_room", nothing),
+        (f"{ACTS}::test_so_many_rules_of_a_person_speak_for_a_tool_and_no_more",),
+    ),
+    Guard(
         "a day is counted under its lock",
         "8: whoever proposes at once, a day's bounds hold",
         patch("delegation.locks.lock_day", lambda _: _unlocked_day),
