@@ -40,7 +40,14 @@ RATIOS = {
         "auto_approved_step_proposal.database_ms",
         "ungated_step_proposal.database_ms",
     ),
-    "auto_approved_vs_ungated_commits": ("auto_approved_step.commits", "ungated_step.commits"),
+    "auto_approved_vs_ungated_step_cpu": (
+        "auto_approved_step.server_cpu_ms",
+        "ungated_step.server_cpu_ms",
+    ),
+    "auto_approved_vs_ungated_commits": (
+        "auto_approved_step.written_commits",
+        "ungated_step.written_commits",
+    ),
 }
 # (what is asked for, what is hoped for); of a ratio of latencies the smaller is the better.
 GOALS = {

@@ -8,16 +8,15 @@ longest after something was narrowed, when it is read anew which tools have rule
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from benchmarks.figures import milliseconds, report
 from benchmarks.ours.api import step_body
 from benchmarks.ours.crowded import NAMES, crowded
-from benchmarks.ours.delegated import NotRuled
+from benchmarks.ours.delegated import NotRuled, server_time
 from benchmarks.ours.inprocess import as_agent
 from benchmarks.ours.steps import STEPS, new_run
 from delegation import authorizer
@@ -51,8 +50,7 @@ class Timed:
 
 def processor_time() -> float:
     """Return the seconds of a processor that this process and its server's have used."""
-    server = Path(f"/proc/{connection.connection.info.backend_pid}/schedstat").read_text()
-    return time.process_time() + int(server.split()[0]) / 1e9
+    return time.process_time() + server_time()
 
 
 def propose_steps(key: str, steps: int) -> None:

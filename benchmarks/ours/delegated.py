@@ -1,15 +1,17 @@
 """Steps that a rule approves beside steps that policy allows, in turns in this one process.
 
 A step is proposed, worked and recorded; the two kinds have tools alike but for what policy says of
-them. Prints for both, and for their proposals apart, ``{"database_ms", "ms", "client_cpu_ms",
-"counters"}`` of one step. ``database_ms`` is the time that the server was busy with this process's
-statements, commits and planning among it; no other process uses the database meanwhile.
+them. Prints for both, and for their proposals apart, ``{"database_ms", "server_cpu_ms", "ms",
+"client_cpu_ms", "counters"}`` of one step. ``database_ms`` is the time that the server was busy with
+this process's statements, commits and planning among it, ``server_cpu_ms`` the processor time of
+its process; no other uses the database meanwhile.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -107,20 +109,29 @@ class DatabaseTime:
         return float(row[0])
 
 
+def server_time() -> float:
+    """Return the seconds of a processor that the server's process for this connection has used."""
+    stat = Path(f"/proc/{connection.connection.info.backend_pid}/schedstat").read_text()
+    return int(stat.split()[0]) / 1e9
+
+
 @dataclass(slots=True)
 class Taken:
     """What something took of the server, of the clock and of this process."""
 
     database_ms: float = 0
+    server_cpu_ms: float = 0
     ms: float = 0
     client_cpu_ms: float = 0
 
     def of(self, act: Callable[[], object], database: DatabaseTime) -> None:
         """Do it, and add what it took."""
-        before, started, cpu = database.read(), time.perf_counter(), time.process_time()
+        before, server = database.read(), server_time()
+        started, cpu = time.perf_counter(), time.process_time()
         act()
         self.client_cpu_ms += (time.process_time() - cpu) * 1e3
         self.ms += (time.perf_counter() - started) * 1e3
+        self.server_cpu_ms += (server_time() - server) * 1e3
         self.database_ms += database.read() - before
 
     def each(self, operations: int) -> dict[str, float]:
