@@ -139,8 +139,12 @@ def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
 
 
 def previous_steps(step: Step, limit: int) -> list[Step]:
-    """Return the steps of the run before this one, the latest ``limit``, oldest first."""
+    """Return the steps of the run before this one, the latest ``limit``, oldest first.
+
+    They are read as far as a gate shows them.
+    """
     before = Step.objects.filter(run=step.run_id, position__lt=step.position)
+    before = before.only("position", "tool_name", "status", "outcome")
     return list(before.order_by("-position")[:limit])[::-1]
 
 

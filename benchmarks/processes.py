@@ -14,7 +14,7 @@ from typing import Any
 
 from config.supervisor.processes import Program, die_with_parent
 
-PATIENCE = 900.0  # seconds; a part takes half a minute where nobody else is at work
+PATIENCE = 3600.0  # seconds; most parts take half a minute where nobody else is at work
 
 
 class ChildFailed(Exception):

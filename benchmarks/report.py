@@ -35,6 +35,19 @@ RATIOS = {
     "policy_200_vs_1": ("policy_200.ms", "policy_1.ms"),
     "policy_200_vs_1_cpu": ("policy_200.client_cpu_ms", "policy_1.client_cpu_ms"),
     "policy_200_vs_1_statements": ("policy_200.statements", "policy_1.statements"),
+    "auto_approved_vs_ungated_step": ("auto_approved_step.database_ms", "ungated_step.database_ms"),
+    "auto_approved_vs_ungated_proposal": (
+        "auto_approved_step_proposal.database_ms",
+        "ungated_step_proposal.database_ms",
+    ),
+    "auto_approved_vs_ungated_step_cpu": (
+        "auto_approved_step.server_cpu_ms",
+        "ungated_step.server_cpu_ms",
+    ),
+    "auto_approved_vs_ungated_commits": (
+        "auto_approved_step.written_commits",
+        "ungated_step.written_commits",
+    ),
 }
 # (what is asked for, what is hoped for); of a ratio of latencies the smaller is the better.
 GOALS = {
@@ -51,7 +64,10 @@ GOALS = {
     "load_to_resume_1000_over_10": "≤ 1.2",
     "policy_200_vs_1": "≤ 1.15",
     "policy_200_vs_1_statements": "1",
+    "auto_approved_vs_ungated_step": "≤ 1.25",
+    "auto_approved_vs_ungated_commits": "1",
     "effect_step.commits": "1",
+    "deciding.p99_ms": "< 5",
 }
 
 Figures = Mapping[str, float]

@@ -119,6 +119,21 @@ def policies(bench: Bench) -> dict[str, float]:
     return _ours(bench, "benchmarks.ours.policies")
 
 
+def delegated(bench: Bench) -> dict[str, float]:
+    """Measure steps that a rule approves beside steps that policy allows."""
+    return _ours(bench, "benchmarks.ours.delegated")
+
+
+def deciding(bench: Bench) -> dict[str, float]:
+    """Measure how long it takes to say whether a rule speaks for a call in a crowded tenant."""
+    return _ours(bench, "benchmarks.ours.deciding")
+
+
+def rebuild(bench: Bench) -> dict[str, float]:
+    """Measure how long it takes to learn of all events of a crowded tenant again."""
+    return _ours(bench, "benchmarks.ours.rebuilding")
+
+
 def langgraph_growth(bench: Bench) -> dict[str, float]:
     """Measure the same of LangGraph, by its list of messages and by DeltaChannel."""
     kinds = _peer(bench, "langgraph_growth")
@@ -145,6 +160,12 @@ PARTS: dict[Part, tuple[str, ...]] = {
     requests: ("bare_insert", "propose", "decide"),
     growth: ("growth", "load_to_resume"),
     policies: ("policy_1", "policy_200"),
+    delegated: (
+        "ungated_step",
+        "ungated_step_proposal",
+        "auto_approved_step",
+        "auto_approved_step_proposal",
+    ),
     langgraph_growth: ("langgraph_list", "langgraph_delta"),
     dbos_growth: ("dbos_growth",),
     waiting: (
@@ -155,17 +176,20 @@ PARTS: dict[Part, tuple[str, ...]] = {
         "propose_to_receipt_p99_ms_20",
     ),
 }
+# What takes minutes, and is measured only where it is named: the bench stays short.
+BY_NAME: dict[Part, tuple[str, ...]] = {deciding: ("deciding",), rebuild: ("rebuild",)}
 
 
 def chosen(only: str | None) -> list[Part]:
-    """Return the parts that the figure is made of; all of them where none is named.
+    """Return the parts that the figure is made of; all but the long ones where none is named.
 
     Raises ValueError for a name that no part measures.
     """
     if only is None:
         return list(PARTS)
     wanted = {name.split(".")[0] for name in RATIOS.get(only, (only,))}
-    parts = [part for part, measured in PARTS.items() if not wanted.isdisjoint(measured)]
+    known = {**PARTS, **BY_NAME}
+    parts = [part for part, measured in known.items() if not wanted.isdisjoint(measured)]
     if not parts:
         raise ValueError(f"nothing measures {only}")
     return parts

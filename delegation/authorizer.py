@@ -8,30 +8,28 @@ policy asks exactly one person about, for no other cause than its rule or its de
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
-
-from approvals import deciders, judging
+from approvals import authority, judging
 from approvals.authorizer import NEWER_VERSION, PolicyAuthorizer, adopt_current, asked_anew
 from approvals.calls import call_of
 from config.keys import derive
 from config.memo import Memo
-from delegation import calls, locks
+from delegation import calls, locks, speaking
 from delegation.canonical import Canonical, Unclear, canonical
 from delegation.learner import coin
 from delegation.models import (
     Delegation,
     DelegationDay,
-    DelegationPreference,
     DelegationStatus,
-    Origin,
     SpotCheck,
 )
 from delegation.modes import ORDINARY, Mode, Modes, modes
+from delegation.speaking import Question, Speaker
 from delegation.transitions import approving, days
 from delegation.transitions.approving import BY, Allowed
 from interrupts import catalogue
@@ -181,48 +179,38 @@ def _of_one_person(work: Work, looked: _Looked) -> list[Delegation]:
     Where several have rules for the tool, one of those who may decide the call is drawn, whatever
     their rules say of it: else what any of them allows would run, and each one's errors add up.
     """
-    rules = list(_rules(work, looked))
-    people = sorted(
-        {rule.user_id for rule in rules},
-        key=lambda person: coin(_key(), f"{looked.step.pk} {person}"),
+    found = next((one for one in _speakers(work, looked) if _may(work, looked, one)), None)
+    return [] if found is None else [rule for rule in found.rules if _covers(rule, looked)]
+
+
+def _speakers(work: Work, looked: _Looked) -> Iterator[Speaker]:
+    """Yield those whose rules may be asked, in the order drawn for the step."""
+    asked = _question(work, looked)
+    return speaking.drawn(asked, work.authority_version, _key(), looked.step.pk)
+
+
+def _question(work: Work, looked: _Looked) -> Question:
+    """Return what rules are asked; learned ones speak only where policy lets them."""
+    return Question(
+        tool=looked.step.tool_id,
+        tool_number=looked.step.tool_number,
+        learned=looked.mode is Mode.AUTOMATIC,
+        run=work.run,
+        approvers=looked.approvers,
+        now=work.now,
     )
-    drawn = next((person for person in people if _may(work, looked, person)), None)
-    return [rule for rule in rules if rule.user_id == drawn and _covers(rule, looked)]
-
-
-def _rules(work: Work, looked: _Looked) -> QuerySet[Delegation]:
-    of_tool = {"tool": looked.step.tool_id, "tool_number": looked.step.tool_number}
-    spoken = _speaking(work, looked.mode).filter(**of_tool).order_by("id")
-    return spoken.defer("evidence", "backtest")  # large, and for people to look at
 
 
 def _covers(rule: Delegation, looked: _Looked) -> bool:
     return calls.refusal(rule.predicate, looked.call) is None
 
 
-def _speaking(work: Work, mode: Mode) -> QuerySet[Delegation]:
-    """Return the rules that speak for somebody now; learned ones only where policy lets them."""
-    asks = DelegationPreference.objects.filter(
-        user=OuterRef("user"), asks_everything_since__isnull=False
-    )
-    rows = Delegation.objects.filter(
-        ~Exists(asks),
-        Q(expires_at=None) | Q(expires_at__gt=work.now),
-        status=DelegationStatus.ACTIVE,
-    )
-    return rows if mode is Mode.AUTOMATIC else rows.exclude(origin=Origin.LEARNED)
-
-
-def _may(work: Work, looked: _Looked, person: UUID) -> bool:
+def _may(work: Work, looked: _Looked, speaker: Speaker) -> bool:
     """Say whether the person may decide the call themself, by nobody else's authority."""
-    acting_for, refused = deciders.standing(
-        person,
-        looked.step.tool_id,
-        work.run,
-        looked.approvers,
-        call_of(looked.step, work.run, looked.body),
-    )
-    return acting_for is None and refused is None
+    if speaker.refusal is not None or not speaker.inside:
+        return False
+    call = call_of(looked.step, work.run, looked.body)
+    return authority.beyond(speaker.limits, call) is None
 
 
 def _day(work: Work, rule: Delegation) -> DelegationDay | None:
@@ -247,10 +235,12 @@ def _still_allows(work: Work, step: Step, body: bytes, now: Judgement) -> bool:
     if not may_be_delegated(work, now):
         return False
     looked = _look(work, step, body, now)
-    return looked is not None and any(
-        _covers(rule, looked) and _may(work, looked, rule.user_id)
-        for rule in _rules(work, looked).filter(pk=str(step.authorized_rule))
-    )
+    if looked is None:
+        return False
+    found = speaking.of_rule(_question(work, looked), UUID(step.authorized_rule))
+    if found is None or not _may(work, looked, found):
+        return False
+    return any(_covers(rule, looked) for rule in found.rules)
 
 
 def _key() -> bytes:

@@ -29,6 +29,12 @@ class NotSuggested(DomainError):
     code = "not-suggested"
 
 
+class TooManyRules(DomainError):
+    """So many rules speak for one person about one version of a tool, and no more."""
+
+    code = "too-many-rules"
+
+
 class NotDelegable(DomainError):
     """Calls of this tool are never decided by a rule."""
 

@@ -10,9 +10,26 @@ day writes a use of the rule.
 from __future__ import annotations
 
 from datetime import date
+from typing import Final
 from uuid import UUID
 
+from django.db import DEFAULT_DB_ALIAS
+
 from delegation.models import Delegation, DelegationDay, EventStream, LearnerState
+from tenants.ids import uuid7
+from tenants.scope import current_tenant_id
+from tenants.statements import prepared
+
+_READ: Final = ("id", "delegation_id", "day", "calls", "sums")
+_DAY: Final = (
+    "SELECT id, calls, sums FROM delegation_delegationday"
+    " WHERE delegation_id = %b::uuid AND day = %b::date FOR NO KEY UPDATE"
+)
+_BEGUN: Final = (
+    "INSERT INTO delegation_delegationday (id, tenant_id, delegation_id, day, calls, sums)"
+    " VALUES (%b::uuid, %b::uuid, %b::uuid, %b::date, 0, '{}') ON CONFLICT DO NOTHING"
+    " RETURNING id, calls, sums"
+)
 
 
 def lock_stream() -> EventStream:
@@ -50,15 +67,11 @@ def lock_rules(user_id: UUID) -> list[Delegation]:
 
 def lock_day(delegation_id: UUID, day: date) -> DelegationDay:
     """Lock and return the row that a rule's day is counted in; the first to ask makes it."""
-    rows = DelegationDay.objects.select_for_update(no_key=True).filter(
-        delegation=delegation_id, day=day
-    )
-    row = rows.first()
-    if row is None:
-        made = DelegationDay(delegation_id=delegation_id, day=day)
-        DelegationDay.objects.bulk_create([made], ignore_conflicts=True)
-        row = rows.get()
-    return row
+    about = [delegation_id, day]
+    # Two that begin a day at once: the one waits here for the other's row, and finds it then.
+    found = prepared(_DAY, about) or prepared(_BEGUN, [uuid7(), current_tenant_id(), *about])
+    pk, calls, sums = found or prepared(_DAY, about)
+    return DelegationDay.from_db(DEFAULT_DB_ALIAS, _READ, [pk, *about, calls, sums])
 
 
 def try_day(delegation_id: UUID, day: date) -> DelegationDay | None:

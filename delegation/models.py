@@ -85,7 +85,9 @@ class Delegation(TenantOwned):
 
     class Meta:
         indexes = [
-            models.Index(fields=["tool"], condition=Q(status="active"), name="rules_that_allow"),
+            models.Index(
+                fields=["tool", "user"], condition=Q(status="active"), name="rules_that_allow"
+            ),
             models.Index(
                 fields=["expires_at"],
                 condition=Q(status__in=["suggested", "active", "paused"]),

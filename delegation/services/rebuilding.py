@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from django.db import transaction
 
 from delegation import locks, predicates, state
 from delegation.learner import Learner
-from delegation.models import Delegation, DelegationStatus, LearnerState, Origin
+from delegation.models import DecisionEvent, Delegation, DelegationStatus, LearnerState, Origin
 from delegation.studying import events_of, settings_kept, study
 
+PEOPLE: Final = 20  # whose states are read at once
 LEARNED_STATES = (DelegationStatus.SUGGESTED, DelegationStatus.ACTIVE)
 
 
@@ -29,9 +31,14 @@ class Difference:
 def check() -> list[Difference]:
     """Return what of the tenant's states and learned rules is not what its events make."""
     found: list[Difference] = []
-    for kept in LearnerState.objects.order_by("user_id"):
+    for kept in LearnerState.objects.order_by("user_id").iterator(PEOPLE):
         found += _differences(kept)
     return found
+
+
+def extent() -> int:
+    """Return how many events the tenant's rules are learned from."""
+    return DecisionEvent.objects.count()
 
 
 def rebuild() -> list[UUID]:

@@ -23,6 +23,7 @@ from delegation.errors import (
     NotNarrower,
     NotSuggested,
     RuleChanged,
+    TooManyRules,
 )
 from delegation.models import (
     Delegation,
@@ -48,6 +49,7 @@ from tenants.principal import Principal
 
 S = DelegationStatus
 ENDED: Final = frozenset({S.REVOKED, S.EXPIRED})
+MOST_ACTIVE: Final = 50  # rules of a person for one version of a tool
 MAX_NOTE: Final = 1_000  # characters
 NOT_YOURS: Final = "Only the person whom a rule speaks for does this."
 NOT_SHOWN: Final = "A rule is shown to the person it speaks for, and to admins."
@@ -65,7 +67,7 @@ def accept(
     ``limits``: ``{"per_day": {"calls": 5, "sum": {"amount": "120"}}}``, no wider than the rule's;
     ``version`` is the one that was read. From then on it is its person's own, and learning changes
     nothing of it. Raises Delegation.DoesNotExist, PeopleOnly, Forbidden (another person's, or an
-    admin's pause), AlreadyRevoked, RuleChanged, NotDelegable, NotNarrower.
+    admin's pause), AlreadyRevoked, RuleChanged, NotDelegable, TooManyRules, NotNarrower.
     """
     with _transaction():
         rule = _own(principal, delegation_id)
@@ -78,6 +80,7 @@ def accept(
             raise NotDelegable("The policy delegates nothing of this risk.")
         if not _is_in_force(rule):
             raise NotDelegable("Its tool is retired, or has a newer version: no call is like it.")
+        _check_room(rule)
         now = database_now()
         if limits:
             _narrow(rule, limits, "")
@@ -307,6 +310,15 @@ def _is_in_force(rule: Delegation) -> bool:
     """Say whether calls are still proposed of the tool's version that a rule speaks of."""
     tools = Tool.objects.filter(pk=rule.tool, retired_at=None, current__number=rule.tool_number)
     return tools.exists()
+
+
+def _check_room(rule: Delegation) -> None:
+    """Refuse more rules of a person for a tool's version than are read to decide one call."""
+    active = Delegation.objects.filter(
+        user=rule.user_id, tool=rule.tool, tool_number=rule.tool_number, status=S.ACTIVE
+    )
+    if active.count() >= MOST_ACTIVE:
+        raise TooManyRules(f"{MOST_ACTIVE} of your rules speak for this tool already.")
 
 
 def _check_lives(rule: Delegation) -> None:

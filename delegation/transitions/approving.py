@@ -5,6 +5,7 @@ The gate is final as it opens: nobody is asked, nothing is suspended, and there 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -17,8 +18,17 @@ from interrupts.models import Step
 from interrupts.work import Work
 from tenants.ids import uuid7
 from tenants.journal import Actor
+from tenants.records import as_record, insert_sql
+from tenants.statements import prepared
 
 BY: Final = "delegation"
+# All that is kept of it in one statement: each is of a table of its own.
+_WRITE: Final = f"""
+WITH gate AS ({insert_sql(Gate)}),
+    decision AS ({insert_sql(Decision)}),
+    used AS ({insert_sql(DelegationUse)})
+UPDATE delegation_delegationday SET calls = %b::bigint, sums = %b::jsonb
+ WHERE id = %b::uuid RETURNING calls"""  # noqa: S608 - names of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +48,30 @@ def speaker(rule: Delegation) -> Actor:
 
 def record(work: Work, step: Step, allowed: Allowed) -> UUID:
     """Write the gate, the decision in the person's name, the use and the day; return the gate's id."""
-    rule = allowed.rule
-    gate = gates.made_gate(work, step, allowed.asked, uuid7(), None, allowed.body)
-    gate.pattern, gate.state, gate.settled_at = Pattern.ALLOWLIST, GateState.APPROVED, work.now
-    gate.expires_at = gate.on_expiry = None
-    gate.save(force_insert=True)
-    gates.tell_opened(work, gate)
-    decision = _decide(work, gate, rule)
-    DelegationUse.objects.create(
+    rule, day = allowed.rule, allowed.day
+    gate = _gate(work, step, allowed)
+    decision = _decision(work, gate, rule)
+    use = DelegationUse(
         delegation=rule, version=rule.version, decision=decision.pk, step=step.pk, at=work.now
     )
-    allowed.day.save(update_fields=["calls", "sums"])
+    written = [as_record(one) for one in (gate, decision, use)]
+    if not prepared(_WRITE, [*written, day.calls, json.dumps(day.sums), day.pk]):
+        raise DelegationDay.DoesNotExist(f"{day} is not there any more")
+    gates.tell_opened(work, gate)
+    _tell(work, decision, gate, rule)
     step.gate = gate.pk  # kept with its authorization
     return gate.pk
 
 
-def _decide(work: Work, gate: Gate, rule: Delegation) -> Decision:
-    decision = Decision.objects.create(
+def _gate(work: Work, step: Step, allowed: Allowed) -> Gate:
+    gate = gates.made_gate(work, step, allowed.asked, uuid7(), None, allowed.body)
+    gate.pattern, gate.state, gate.settled_at = Pattern.ALLOWLIST, GateState.APPROVED, work.now
+    gate.expires_at = gate.on_expiry = None
+    return gate
+
+
+def _decision(work: Work, gate: Gate, rule: Delegation) -> Decision:
+    return Decision(
         gate=gate,
         user_id=rule.user_id,
         delegation=rule.pk,
@@ -62,8 +79,12 @@ def _decide(work: Work, gate: Gate, rule: Delegation) -> Decision:
         digest=gate.digest,
         approves=gate.arguments_digest,
         policy_version=gate.policy_version,
+        bulk=False,
         at=work.now,
     )
+
+
+def _tell(work: Work, decision: Decision, gate: Gate, rule: Delegation) -> None:
     work.note(
         "gate.decided",
         gate=gate.pk,
@@ -78,4 +99,3 @@ def _decide(work: Work, gate: Gate, rule: Delegation) -> Decision:
         delegation_version=rule.version,
         delegation_sha256=rule.sha256,
     )
-    return decision

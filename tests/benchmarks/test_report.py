@@ -69,7 +69,14 @@ def test_one_figure_is_measured_with_all_that_it_is_made_of():
     assert run.chosen("bytes_per_step_vs_dbos") == [run.growth, run.dbos_growth]
     assert run.chosen("load_to_resume_1000_over_10") == [run.growth]
     assert run.chosen("policy_200_vs_1") == [run.policies]
+    assert run.chosen("auto_approved_vs_ungated_step") == [run.delegated]
     assert run.chosen(None) == list(run.PARTS)
+
+
+def test_what_takes_minutes_is_measured_only_where_it_is_named():
+    assert run.chosen("deciding.p99_ms") == [run.deciding]
+    assert run.chosen("rebuild") == [run.rebuild]
+    assert run.BY_NAME.keys().isdisjoint(run.chosen(None))
 
 
 def test_a_figure_that_nothing_measures_is_refused():

@@ -12,6 +12,7 @@ from delegation.errors import (
     NotNarrower,
     NotSuggested,
     RuleChanged,
+    TooManyRules,
 )
 from delegation.explaining import explain
 from delegation.models import DecisionEvent, Delegation, DelegationTemplate
@@ -206,6 +207,18 @@ def test_no_rule_is_made_for_what_is_never_delegated(office, alice, more):
         rules.publish_template(office.house.people["ada"], TOOL, PREDICATE)
     assert not Delegation.objects.exists()
     assert not DelegationTemplate.objects.exists()
+
+
+def test_so_many_rules_of_a_person_speak_for_a_tool_and_no_more(office, alice, monkeypatch):
+    monkeypatch.setattr(rules, "MOST_ACTIVE", 2)
+    made = [rules.propose_by_hand(alice, TOOL, PREDICATE) for _ in range(3)]
+    for one in made[:2]:
+        rules.accept(alice, one.pk)
+    with pytest.raises(TooManyRules):
+        rules.accept(alice, made[2].pk)
+    assert fresh(made[2]).status == "suggested"
+    rules.pause(alice, made[0].pk)
+    assert rules.accept(alice, made[2].pk).status == "active"
 
 
 def test_nothing_begins_where_policy_delegates_nothing(office, alice, suggested):

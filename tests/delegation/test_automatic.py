@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
+from unittest.mock import Mock, patch
+from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
@@ -11,13 +14,15 @@ from django.test.utils import CaptureQueriesContext
 from approvals.models import Assignment, Decision, Gate
 from approvals.services import decisions
 from approvals.services.grants import set_grants
-from delegation import authorizer, figures, locks, selectors
+from delegation import authorizer, figures, locks, selectors, speaking
 from delegation.models import Delegation, DelegationDay, DelegationUse, SpotCheck
 from delegation.services import rules
 from delegation.services.rebuilding import check
+from delegation.transitions import approving
 from interrupts import verification
 from interrupts.models import Interrupt, Run
 from interrupts.services import steps
+from tenants import statements
 from tenants.clock import database_now
 from tenants.journal import SYSTEM
 from tenants.models import Agent, JournalEntry
@@ -202,8 +207,8 @@ def test_a_limit_of_the_persons_authority_holds_for_their_rules(office):
 
 
 def first(person):
-    """Have this person be drawn before others, and no call be a spot check."""
-    return lambda _key, name: 0.0 if name.endswith(str(person.id)) else 0.9
+    """Have this person be drawn before others."""
+    return lambda people, _key, _step: iter(sorted(people, key=lambda one: one != person.id))
 
 
 def test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak(office, monkeypatch):
@@ -212,9 +217,9 @@ def test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak(offic
         set_grants(SYSTEM, {"alice": ["*"], "carol": ["*"]})
     office.rule()
     office.rule(who="carol", all=[*PREDICATE["all"][:3], {"f": "tier", "in": ["basic"]}])
-    monkeypatch.setattr("delegation.authorizer.coin", first(alice))
+    monkeypatch.setattr("delegation.speaking.in_drawn_order", first(alice))
     runs(office, office.propose)
-    monkeypatch.setattr("delegation.authorizer.coin", first(carol))
+    monkeypatch.setattr("delegation.speaking.in_drawn_order", first(carol))
     refuses(office, office.propose)
     assert office.propose(tier="basic").status == "ready"
     assert Decision.objects.latest("id").user_id == carol.id
@@ -231,6 +236,68 @@ def test_nobody_s_rule_decides_what_runs_for_them_or_what_their_own_agent_does(o
     refuses(office, lambda: office.propose(run=office.house.run(requested_by="alice")))
     Agent.objects.filter(name="bot").update(owner=alice)
     refuses(office, office.propose)
+
+
+def test_an_order_is_drawn_of_everybody_in_which_each_is_as_likely_to_be_first():
+    people = [UUID(int=number) for number in range(40)]
+    orders = [list(speaking.in_drawn_order(people, b"key", str(step))) for step in range(400)]
+    assert all(sorted(one) == people for one in orders)
+    firsts = Counter(one[0] for one in orders)
+    assert len(firsts) == 40
+    assert max(firsts.values()) < 30
+    assert orders[0] == list(speaking.in_drawn_order(people, b"key", "0"))
+    assert orders[0] != list(speaking.in_drawn_order(people, b"another", "0"))
+
+
+def test_so_many_people_are_looked_at_to_decide_a_call_and_no_more(monkeypatch):
+    looked: list[UUID] = []
+    monkeypatch.setattr(speaking, "current_tenant_id", lambda: UUID(int=0))
+    people = [UUID(int=number) for number in range(1_000)]
+    monkeypatch.setattr(speaking, "_people", lambda _asked: people)
+    monkeypatch.setattr(speaking, "_read", lambda _text, _asked, some: looked.extend(some) or [])
+    asked = Mock(tool=UUID(int=2), tool_number=1, learned=True)
+    assert list(speaking.drawn(asked, 1, b"key", UUID(int=1))) == []
+    assert len(looked) == len(set(looked)) == sum(speaking.BATCHES) < 200
+
+
+def test_what_is_kept_of_a_rules_decision_is_what_was_made(office, monkeypatch):
+    made = []
+    keep = approving.as_record
+    monkeypatch.setattr(approving, "as_record", lambda row: made.append(row) or keep(row))
+    office.rule()
+    runs(office, office.propose)
+    assert [type(one) for one in made] == [Gate, Decision, DelegationUse]
+    for one in made:
+        kept = type(one).objects.get(pk=one.pk)
+        for column in one._meta.concrete_fields:
+            stored, given = getattr(kept, column.attname), getattr(one, column.attname)
+            assert stored == given, column
+
+
+def sent(act):
+    """How many statements are sent, prepared ones among them."""
+    with (
+        CaptureQueriesContext(connection) as plain,
+        patch.object(statements, "_execute", wraps=statements._execute) as prepared,
+    ):
+        act()
+    return len(plain) + prepared.call_count
+
+
+def test_a_step_that_a_rule_decides_costs_five_statements_more_than_one_that_policy_allows(office):
+    allowed = {"name": "free", "trigger": "action", "tools": ["free.make"], "then": "allow"}
+    office.house.tool("free.make", arguments=SCHEMA, roles=ROLES)
+    office.house.policy(allowed, {**ASKS, "tools": [TOOL]})
+    office.rule()
+    plain, ruled = office.house.run(), office.house.run()
+    proposals = [
+        lambda: office.house.propose("free.make", CALL, run=plain),
+        lambda: runs(office, lambda: office.propose(run=ruled)),
+    ]
+    for propose in proposals:  # what is remembered from now on
+        propose()
+    costs = [sent(propose) for propose in proposals]
+    assert costs[1] - costs[0] == 5
 
 
 def test_who_asked_to_see_everything_is_asked(office):
@@ -383,7 +450,10 @@ def test_a_tenant_without_rules_pays_no_statement_for_them(office):
 
     runs_of = [office.house.run() for _ in range(3)]
     office.propose(run=runs_of[0])
-    with CaptureQueriesContext(connection) as asked:
+    with (
+        CaptureQueriesContext(connection) as asked,
+        patch.object(speaking, "prepared_rows", side_effect=AssertionError),
+    ):
         office.propose(run=runs_of[1])
     assert not [one for one in asked if "delegation_delegation" in one["sql"]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 
 import pytest
@@ -14,22 +15,24 @@ from tests.approvals.house import fresh
 from tests.clock import move
 
 
-def said(*arguments):
-    """Run the command outside the tenant's scope, as a shell does; return what it printed."""
-    out, tenant = StringIO(), scope.current_tenant_id()
+def said(*arguments, told=False):
+    """Run the command outside the tenant's scope, as a shell does; return what it printed, or what
+    it told of itself."""
+    out, beside, tenant = StringIO(), StringIO(), scope.current_tenant_id()
     token = scope._scope.set(None)
     try:
-        call_command("delegation", *arguments, stdout=out)
+        call_command("delegation", *arguments, stdout=out, stderr=beside)
     finally:
         scope._scope.reset(token)
         scope._set_variable(tenant)
-    return out.getvalue()
+    return (beside if told else out).getvalue()
 
 
 def test_what_was_learned_is_checked_and_written_anew(office):
     office.approve(8)
     office.catch_up()
     assert said("rebuild", "--check") == "it is what the events make\n"
+    assert re.fullmatch(r"8 events in \d+\.\d s\n", said("rebuild", told=True))
     kept = LearnerState.objects.get()
     LearnerState.objects.update(state={**kept.state, "last_at": 0})
     with pytest.raises(CommandError):

@@ -73,7 +73,10 @@ def _of_anybody(_: Any) -> Any:
     from delegation import authorizer
 
     return lambda work, looked: [
-        rule for rule in authorizer._rules(work, looked) if authorizer._covers(rule, looked)
+        rule
+        for speaker in authorizer._speakers(work, looked)
+        for rule in speaker.rules
+        if authorizer._covers(rule, looked)
     ]
 
 
@@ -1436,6 +1439,12 @@ GUARDS: tuple[Guard, ...] = (
         "8: what any of several people's rules allows does not add up",
         patch("delegation.authorizer._of_one_person", _of_anybody),
         (f"{AUTOMATIC}::test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak",),
+    ),
+    Guard(
+        "what decides one call is bounded",
+        "8: however many rules a person has, so many are read to decide a call",
+        patch("delegation.services.rules._check_room", nothing),
+        (f"{ACTS}::test_so_many_rules_of_a_person_speak_for_a_tool_and_no_more",),
     ),
     Guard(
         "a day is counted under its lock",

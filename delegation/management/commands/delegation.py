@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import Any
 from uuid import UUID
 
@@ -49,13 +50,17 @@ class Command(BaseCommand):
                 raise CommandError("there is no such step") from None
 
     def _rebuild(self, tenants: list[Tenant], *, check: bool) -> None:
-        differing = 0
+        differing = events = 0
+        began = time.monotonic()
         for tenant in tenants:
             with tenant_scope(tenant.pk):
+                events += rebuilding.extent()
                 found = rebuilding.check() if check else rebuilding.rebuild()
             differing += len(found)
             for one in found:
                 self.stdout.write(f"{tenant.slug} {one}")
+        took = time.monotonic() - began
+        self.stderr.write(f"{events:,} events in {took:.1f} s")
         if check and differing:
             raise CommandError(f"{differing} of what was learned are not what the events make")
         self.stdout.write("it is what the events make" if not differing else "written anew")
