@@ -8,9 +8,10 @@ policy asks exactly one person about, for no other cause than its rule or its de
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -20,7 +21,7 @@ from approvals.authorizer import NEWER_VERSION, PolicyAuthorizer, adopt_current,
 from approvals.calls import call_of
 from config.keys import derive
 from config.memo import Memo
-from delegation import calls, locks
+from delegation import calls, locks, selectors
 from delegation.canonical import Canonical, Unclear, canonical
 from delegation.learner import coin
 from delegation.models import (
@@ -29,11 +30,11 @@ from delegation.models import (
     DelegationPreference,
     DelegationStatus,
     Origin,
-    SpotCheck,
 )
 from delegation.modes import ORDINARY, Mode, Modes, modes
-from delegation.transitions import approving, days
+from delegation.transitions import approving, checks, days
 from delegation.transitions.approving import BY, Allowed
+from delegation.transitions.checks import Check
 from interrupts import catalogue
 from interrupts.authorizer import Judgement
 from interrupts.models import Interrupt, Reason, RunStatus, Step
@@ -84,15 +85,9 @@ class DelegatingAuthorizer(PolicyAuthorizer):
     ) -> None:
         """Open the gate ``gate_id``; a spot check is told from no other, and kept beside it."""
         super().open_gate(work, step, judgement, gate_id, interrupt)
-        rule: Delegation | None = judgement.detail.get(_CHECK)
-        if rule is not None:
-            SpotCheck.objects.create(
-                delegation=rule,
-                version=rule.version,
-                gate=gate_id,
-                share=rule.check_share,
-                at=work.now,
-            )
+        check: Check | None = judgement.detail.get(_CHECK)
+        if check is not None:
+            checks.keep(work, gate_id, check)
 
 
 def _is_proposal(step: Step) -> bool:
@@ -122,6 +117,8 @@ class _Looked:
     step: Step
     body: bytes
     call: Canonical
+    shape: str
+    same: str
     mode: Mode
     approvers: tuple[str, ...]
 
@@ -129,11 +126,15 @@ class _Looked:
 def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement | None:
     """Return the judgement by a rule that covers the call; None: a person is asked."""
     looked = _look(work, step, body, asked)
-    if looked is None:
+    checked: set[str] = work.memo.setdefault(Check, set())
+    if looked is None or looked.same in checked:
         return None
-    for rule in _of_one_person(work, looked):
-        if coin(_key(), str(step.pk)) < rule.check_share:
-            return dataclasses.replace(asked, detail={**asked.detail, _CHECK: rule})
+    drawn = _of_one_person(work, looked)
+    for rule in drawn.rules:
+        if drawn.again or coin(_key(), str(step.pk)) < rule.check_share:
+            checked.add(looked.same)  # what is proposed together with it sees no row of it yet
+            check = Check(rule, looked.shape, looked.same, drawn.again)
+            return dataclasses.replace(asked, detail={**asked.detail, _CHECK: check})
         day = _day(work, rule)
         if day is None or calls.refusal(rule.predicate, looked.call, day.spent) is not None:
             continue
@@ -161,13 +162,19 @@ def _look(work: Work, step: Step, body: bytes, asked: Judgement) -> _Looked | No
     if in_force.never and _is_forbidden(work, step, body, in_force):
         return None
     told = calls.Asked(
-        str(step.pk), work.now.timestamp(), judging.agent_name(work), work.run.workflow
+        str(step.pk),
+        work.now.timestamp(),
+        judging.agent_name(work),
+        work.run.workflow,
+        str(judging.agent_identity(work)),
     )
     try:
-        call = canonical(calls.request_of(told, tool, body))
+        request = calls.request_of(told, tool, body)
+        call = canonical(request)
     except Unclear:
         return None
-    return _Looked(step, body, call, mode, tuple(asked.detail.get("approvers") or ()))
+    shape, people = calls.shape_of(tool, call), tuple(asked.detail.get("approvers") or ())
+    return _Looked(step, body, call, shape, calls.same_of(shape, request), mode, people)
 
 
 def _is_forbidden(work: Work, step: Step, body: bytes, in_force: Modes) -> bool:
@@ -175,19 +182,31 @@ def _is_forbidden(work: Work, step: Step, body: bytes, in_force: Modes) -> bool:
     return facts is None or in_force.forbids(step.tool_name, facts)
 
 
-def _of_one_person(work: Work, looked: _Looked) -> list[Delegation]:
+class Drawn(NamedTuple):
+    """The rules of one person that cover a call; ``again``: a check of it has no answer yet."""
+
+    rules: Sequence[Delegation]
+    again: bool = False
+
+
+def _of_one_person(work: Work, looked: _Looked) -> Drawn:
     """Return the rules that cover the call, of the one person who is drawn for it.
 
     Where several have rules for the tool, one of those who may decide the call is drawn, whatever
     their rules say of it: else what any of them allows would run, and each one's errors add up.
+    Whoever has not answered a check of it comes first.
     """
-    rules = list(_rules(work, looked))
+    unanswered = selectors.unanswered(looked.shape, looked.same)
+    of_them = Exists(unanswered.filter(delegation__user=OuterRef("user")))
+    rules = list(_rules(work, looked).annotate(asks_again=of_them))
+    again = {rule.user_id for rule in rules if rule.asks_again}
     people = sorted(
         {rule.user_id for rule in rules},
-        key=lambda person: coin(_key(), f"{looked.step.pk} {person}"),
+        key=lambda person: (person not in again, coin(_key(), f"{looked.step.pk} {person}")),
     )
     drawn = next((person for person in people if _may(work, looked, person)), None)
-    return [rule for rule in rules if rule.user_id == drawn and _covers(rule, looked)]
+    covering = [rule for rule in rules if rule.user_id == drawn and _covers(rule, looked)]
+    return Drawn(covering, drawn in again)
 
 
 def _rules(work: Work, looked: _Looked) -> QuerySet[Delegation]:

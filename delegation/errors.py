@@ -33,3 +33,9 @@ class NotDelegable(DomainError):
     """Calls of this tool are never decided by a rule."""
 
     code, status = "not-delegable", 422
+
+
+class TooManyRules(DomainError):
+    """There are as many rules of the tool as a person may have, or as many templates."""
+
+    code, status = "too-many-rules", 422

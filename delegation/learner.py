@@ -147,6 +147,20 @@ class Learner:
         self._refused(unit, call)
         self._went_wrong(unit)
 
+    def lost(self, request: Request, at: float, *, undone: bool = False) -> None:
+        """Something of a tool was refused, or undone, of which nobody can read what it was.
+
+        It may have been anything that is familiar: it counts as a refusal of that, with a quarantine.
+        """
+        self.last_at = max(self.last_at, at)
+        unit = self._unit(request)
+        unit.evidence.answered(self.last_at, refused=True)
+        self.proofs[unit.tool.risk].count(refused=True)
+        unit.refused(self.settings)
+        unit.hold(self.settings.quarantine)
+        if undone:
+            self._went_wrong(unit)
+
     def ran(self, request: Request, at: float | None = None) -> None:
         """A call ran without asking: the day has it, and it is no evidence."""
         self.last_at = max(self.last_at, request.at if at is None else at)

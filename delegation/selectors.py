@@ -10,8 +10,9 @@ from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
+from approvals.models import OPEN_GATES, Decision, Gate
 from delegation import backtests, calls, words
 from delegation.models import (
     DecisionEvent,
@@ -214,7 +215,8 @@ def _condition(one: words.Clause) -> Condition:
 
 def _ceiling(one: Mapping[str, Any]) -> str:
     by, value = one["when"]
-    return f"{one['f']} at most {one['le']} where {by.removeprefix('@')} is {value}"
+    said = words.value_of(by, value)
+    return f"{one['f']} at most {one['le']} where {by.removeprefix('@')} is {said}"
 
 
 def _examples(rules: Sequence[Delegation]) -> Mapping[UUID, list[Example]]:
@@ -283,6 +285,19 @@ def shadow(user_id: UUID) -> Mapping[str, Mapping[str, int]]:
     """Return by tool's version what would have run before it was proven: ``{would, refused}``."""
     kept = LearnerState.objects.filter(user=user_id).first()
     return {} if kept is None else kept.shadow
+
+
+def unanswered(shape: str, call: str) -> QuerySet[SpotCheck]:
+    """Return the spot checks for which a call is asked again: nobody has answered them.
+
+    Of a check that is open that is the same call alone; of one that was closed whatever is compared
+    alike, since its agent chose what is free in it.
+    """
+    decided = Decision.objects.filter(gate=OuterRef("gate"), delegation=None)
+    pending = Gate.objects.filter(pk=OuterRef("gate"), state__in=sorted(OPEN_GATES))
+    return SpotCheck.objects.filter(
+        Q(call=call) | ~Exists(pending), ~Exists(decided), shape=shape, awaits=True
+    )
 
 
 def asks_everything(user_id: UUID) -> bool:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.models import Gate
-from delegation.canonical import AGENT
 from delegation.models import DecisionEvent, Delegation, DelegationUse, SpotCheck
+from delegation.records import AGENT
 from delegation.services import learning, rules
 from interrupts.models import Run, Step
 from interrupts.services import compensating

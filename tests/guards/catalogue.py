@@ -71,9 +71,9 @@ def _of_anybody(_: Any) -> Any:
     """The rules of everybody that cover a call, for whoever's inbox it would be."""
     from delegation import authorizer
 
-    return lambda work, looked: [
-        rule for rule in authorizer._rules(work, looked) if authorizer._covers(rule, looked)
-    ]
+    return lambda work, looked: authorizer.Drawn(
+        [rule for rule in authorizer._rules(work, looked) if authorizer._covers(rule, looked)]
+    )
 
 
 def _unlocked_day(delegation_id: Any, day: Any) -> Any:
