@@ -58,13 +58,13 @@ def checked(tool: Tool, predicate: Mapping[str, Any]) -> dict[str, Any]:
         if one["f"] != AGENT:
             _check_listed(tool, one, f"/predicate/all/{at}/in")
     _check_some(given["all"], "/predicate/all")
-    return _with_agents(given, "/predicate")
+    return with_agents(given, "/predicate")
 
 
 def narrowed(before: Mapping[str, Any], change: Mapping[str, Any], at: str) -> dict[str, Any]:
     """Return a predicate with these members. Raises NotNarrower, InvalidBody."""
     found = dict(before)
-    for member, value in sorted(_with_agents(change, at, _held(before)).items()):
+    for member, value in sorted(with_agents(change, at, _held(before)).items()):
         try:
             found = dict(predicates.narrow(found, {member: value}))
         except Unreadable as fault:
@@ -117,7 +117,7 @@ class _Agents:
         return found
 
 
-def _with_agents(members: Mapping[str, Any], at: str, held: Iterable[str] = ()) -> dict[str, Any]:
+def with_agents(members: Mapping[str, Any], at: str, held: Iterable[str] = ()) -> dict[str, Any]:
     """Return members of a predicate with each agent by who it is; those ``held`` stay as they are.
 
     Raises InvalidBody for one that there is not.
