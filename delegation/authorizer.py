@@ -126,13 +126,15 @@ class _Looked:
 def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement | None:
     """Return the judgement by a rule that covers the call; None: a person is asked."""
     looked = _look(work, step, body, asked)
-    checked: set[str] = work.memo.setdefault(Check, set())
-    if looked is None or looked.same in checked:
+    checked: dict[str, UUID] = work.memo.setdefault(Check, {})
+    if looked is None or checked.get(looked.same, step.pk) != step.pk:
         return None
     drawn = _of_one_person(work, looked)
     for rule in drawn.rules:
         if drawn.again or coin(_key(), str(step.pk)) < rule.check_share:
-            checked.add(looked.same)  # what is proposed together with it sees no row of it yet
+            checked[looked.same] = (
+                step.pk
+            )  # what is proposed together with it sees no row of it yet
             check = Check(rule, looked.shape, looked.same, drawn.again)
             return dataclasses.replace(asked, detail={**asked.detail, _CHECK: check})
         day = _day(work, rule)

@@ -38,7 +38,9 @@ __all__ = [
 ]
 
 MOST_DOUBLED: Final = 4
-EventKind = Literal["answer", "incident", "ran", "stop", "start", "ask_everything", "ask_no_more"]
+EventKind = Literal[
+    "answer", "incident", "lost", "ran", "stop", "start", "ask_everything", "ask_no_more"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,9 @@ class Learner:
         match event:
             case Event(kind="answer", request=Request() as request, answer=Answer() as answer):
                 self.observe(request, answer, event.at)
-            case Event(kind="incident", request=Request() as request):
-                self.incident(request, event.at)
+            case Event(kind="incident" | "lost", request=Request() as request):
+                hear = self.incident if event.kind == "incident" else self.lost
+                hear(request, event.at)
             case Event(kind="ran", request=Request() as request):
                 self.ran(request, event.at)
             case Event(kind="stop", tool=str(tool)):

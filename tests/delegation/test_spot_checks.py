@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from io import StringIO
 
 import pytest
@@ -13,7 +14,8 @@ from approvals.services.grants import set_grants
 from delegation import explaining, figures
 from delegation.models import Delegation, SpotCheck
 from delegation.services.rebuilding import check
-from interrupts.services import runs, steps
+from interrupts.models import Interrupt
+from interrupts.services import looking, runs, steps
 from tenants.journal import SYSTEM
 from tests.approvals.house import fresh
 from tests.delegation.office import CALL, TOOL
@@ -38,11 +40,16 @@ def leave(office, gate, how):
     """Leave a gate without any answer."""
     if how == "cancelled":
         runs.cancel_run(office.house.people["olga"], gate.run_id)
+    elif how == "expired":
+        past = gate.opened_at - timedelta(seconds=1)
+        Gate.objects.filter(pk=gate.pk).update(expires_at=past)
+        Interrupt.objects.filter(pk=gate.interrupt_id).update(expires_at=past)
+        looking.look(gate.run_id)
     assert not gate.decisions.exists()
     assert (fresh(gate).state in ("pending", "preparing")) == (how == "open")
 
 
-@pytest.mark.parametrize("how", ["open", "cancelled"])
+@pytest.mark.parametrize("how", ["open", "cancelled", "expired"])
 def test_a_call_whose_spot_check_was_left_is_asked_again_until_somebody_answers(
     office, checked, how
 ):
