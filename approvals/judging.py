@@ -79,14 +79,25 @@ def reasons(number: int, tool: str) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=10_000)
-def _agent(tenant: UUID, agent: UUID, authority_version: int) -> tuple[str, Mapping[str, Any]]:  # noqa: ARG001
-    """Return the agent's name, and what is declared of its own that it may use in a day."""
-    return Agent.objects.values_list("name", "daily_budget").get(pk=agent)
+def _agent(
+    tenant: UUID,  # noqa: ARG001
+    agent: UUID,
+    authority_version: int,  # noqa: ARG001
+) -> tuple[str, Mapping[str, Any], UUID]:
+    """Return the agent's name, what is declared of its own that it may use in a day, and which of
+    those that had its name it is."""
+    found = Agent.objects.only("name", "daily_budget", "begun_again_at").get(pk=agent)
+    return found.name, found.daily_budget, found.identity
 
 
 def agent_name(work: Work) -> str:
     """Return the name of the run's agent."""
     return _agent(work.run.tenant_id, work.run.agent_id, work.authority_version)[0]
+
+
+def agent_identity(work: Work) -> UUID:
+    """Return which agent the run's is, among those that have or had its name."""
+    return _agent(work.run.tenant_id, work.run.agent_id, work.authority_version)[2]
 
 
 def daily_limits(work: Work) -> dict[str, Any]:

@@ -35,6 +35,8 @@ UNKNOWN: Final = "notice.unknown"  # likewise: about the interrupt
 RECOVERY: Final = "notice.recovery"  # an operator is to settle it: about the same interrupt
 FOUND: Final = "notice.found"  # what was told as unknown is known: about the same interrupt
 HELD: Final = "notice.held"  # the person is to answer an interrupt: about it
+SUGGESTED: Final = "notice.suggestion"  # a rule is suggested to the person: about the rule
+PAUSED: Final = "notice.pause"  # a rule of the person's was paused: about that pause of it
 # Interrupts that nothing else tells of: of those with a gate its mails do, who stopped a run knows it.
 TOLD: Final = frozenset(
     {
@@ -88,6 +90,11 @@ def _standing_in_for(people: set[UUID], gate: Gate) -> set[UUID]:
         return set()
     may = deciders.entitled([gate.pk], {one.substitute_id for one in stands}).get(gate.pk, set())
     return {user for user, holder in may if holder in people and user != holder}
+
+
+def tell_of_rule(kind: str, about: UUID, person: UUID, now: datetime) -> None:
+    """Have a person told, once, what became of a rule of theirs: SUGGESTED or PAUSED."""
+    _owe(kind, about, [person], now)
 
 
 def tell_of_outcome(work: Work, step: Step) -> None:

@@ -171,6 +171,7 @@ SPECTACULAR_SETTINGS = {
 # and who else sweeps.
 AUTHORIZER = "delegation.authorizer.DelegatingAuthorizer"
 LEARNED = "delegation.beside.of_gate"  # what approvals asks upwards, of one gate and one person
+LEARNED_NEWS = "delegation.services.news.RuleNews"  # likewise, what its mails say of rules
 RUN_VERIFIERS = ["approvals.verification.of_run"]
 SWEEPERS = [
     "approvals.sweep.sweep_gates",

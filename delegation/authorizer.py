@@ -8,10 +8,10 @@ policy asks exactly one person about, for no other cause than its rule or its de
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from approvals import authority, judging
@@ -26,12 +26,12 @@ from delegation.models import (
     Delegation,
     DelegationDay,
     DelegationStatus,
-    SpotCheck,
 )
 from delegation.modes import ORDINARY, Mode, Modes, modes
 from delegation.speaking import Question, Speaker
-from delegation.transitions import approving, days
+from delegation.transitions import approving, checks, days
 from delegation.transitions.approving import BY, Allowed
+from delegation.transitions.checks import Check
 from interrupts import catalogue
 from interrupts.authorizer import Judgement
 from interrupts.models import Interrupt, Reason, RunStatus, Step
@@ -82,15 +82,9 @@ class DelegatingAuthorizer(PolicyAuthorizer):
     ) -> None:
         """Open the gate ``gate_id``; a spot check is told from no other, and kept beside it."""
         super().open_gate(work, step, judgement, gate_id, interrupt)
-        rule: Delegation | None = judgement.detail.get(_CHECK)
-        if rule is not None:
-            SpotCheck.objects.create(
-                delegation=rule,
-                version=rule.version,
-                gate=gate_id,
-                share=rule.check_share,
-                at=work.now,
-            )
+        check: Check | None = judgement.detail.get(_CHECK)
+        if check is not None:
+            checks.keep(work, gate_id, check)
 
 
 def _is_proposal(step: Step) -> bool:
@@ -120,6 +114,8 @@ class _Looked:
     step: Step
     body: bytes
     call: Canonical
+    shape: str
+    same: str
     mode: Mode
     approvers: tuple[str, ...]
 
@@ -127,11 +123,17 @@ class _Looked:
 def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement | None:
     """Return the judgement by a rule that covers the call; None: a person is asked."""
     looked = _look(work, step, body, asked)
-    if looked is None:
+    checked: dict[str, UUID] = work.memo.setdefault(Check, {})
+    if looked is None or checked.get(looked.same, step.pk) != step.pk:
         return None
-    for rule in _of_one_person(work, looked):
-        if coin(_key(), str(step.pk)) < rule.check_share:
-            return dataclasses.replace(asked, detail={**asked.detail, _CHECK: rule})
+    drawn = _of_one_person(work, looked)
+    for rule in drawn.rules:
+        if drawn.again or coin(_key(), str(step.pk)) < rule.check_share:
+            checked[looked.same] = (
+                step.pk
+            )  # what is proposed together with it sees no row of it yet
+            check = Check(rule, looked.shape, looked.same, drawn.again)
+            return dataclasses.replace(asked, detail={**asked.detail, _CHECK: check})
         day = _day(work, rule)
         if day is None or calls.refusal(rule.predicate, looked.call, day.spent) is not None:
             continue
@@ -159,13 +161,19 @@ def _look(work: Work, step: Step, body: bytes, asked: Judgement) -> _Looked | No
     if in_force.never and _is_forbidden(work, step, body, in_force):
         return None
     told = calls.Asked(
-        str(step.pk), work.now.timestamp(), judging.agent_name(work), work.run.workflow
+        str(step.pk),
+        work.now.timestamp(),
+        judging.agent_name(work),
+        work.run.workflow,
+        str(judging.agent_identity(work)),
     )
     try:
-        call = canonical(calls.request_of(told, tool, body))
+        request = calls.request_of(told, tool, body)
+        call = canonical(request)
     except Unclear:
         return None
-    return _Looked(step, body, call, mode, tuple(asked.detail.get("approvers") or ()))
+    shape, people = calls.shape_of(tool, call), tuple(asked.detail.get("approvers") or ())
+    return _Looked(step, body, call, shape, calls.same_of(shape, request), mode, people)
 
 
 def _is_forbidden(work: Work, step: Step, body: bytes, in_force: Modes) -> bool:
@@ -173,20 +181,35 @@ def _is_forbidden(work: Work, step: Step, body: bytes, in_force: Modes) -> bool:
     return facts is None or in_force.forbids(step.tool_name, facts)
 
 
-def _of_one_person(work: Work, looked: _Looked) -> list[Delegation]:
+class Drawn(NamedTuple):
+    """The rules of one person that cover a call; ``again``: a check of it has no answer yet."""
+
+    rules: Sequence[Delegation]
+    again: bool = False
+
+
+def _of_one_person(work: Work, looked: _Looked) -> Drawn:
     """Return the rules that cover the call, of the one person who is drawn for it.
 
     Where several have rules for the tool, one of those who may decide the call is drawn, whatever
     their rules say of it: else what any of them allows would run, and each one's errors add up.
+    Whoever has not answered a check of it comes first.
     """
     found = next((one for one in _speakers(work, looked) if _may(work, looked, one)), None)
-    return [] if found is None else [rule for rule in found.rules if _covers(rule, looked)]
+    if found is None:
+        return Drawn(())
+    return Drawn([rule for rule in found.rules if _covers(rule, looked)], _is_asked_again(found))
+
+
+def _is_asked_again(speaker: Speaker) -> bool:
+    return speaker.owes
 
 
 def _speakers(work: Work, looked: _Looked) -> Iterator[Speaker]:
     """Yield those whose rules may be asked, in the order drawn for the step."""
+    like = looked.shape, looked.same
     asked = _question(work, looked)
-    return speaking.drawn(asked, work.authority_version, _key(), looked.step.pk)
+    return speaking.drawn(asked, like, work.authority_version, _key(), looked.step.pk)
 
 
 def _question(work: Work, looked: _Looked) -> Question:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from delegation import calls, canonical
 from delegation.canonical import Canonical, Unclear
@@ -11,6 +11,9 @@ from delegation.models import DecisionEvent, EventKind
 from delegation.predicates import Predicate
 from delegation.records import Answer, Request, Tool, Verdict
 
+REFUSALS: Final = frozenset(
+    {EventKind.REJECT, EventKind.EDIT, EventKind.WITHDRAW, EventKind.INCIDENT}
+)
 _VERDICTS: Mapping[str, Verdict] = {
     EventKind.APPROVE: "approve",
     EventKind.EDIT: "edit",
@@ -21,17 +24,28 @@ _VERDICTS: Mapping[str, Verdict] = {
 
 def request_of(event: DecisionEvent) -> Request | None:
     """Return the call that an event is about; None: nothing is learned of it."""
+    return _about(event, event.data["arguments"]) if "arguments" in event.data else None
+
+
+def lost(event: DecisionEvent) -> Request | None:
+    """Return a call without its arguments where something was refused or undone of which nobody
+    can read what it was: it may have been anything that the tool does."""
+    why = event.data.get("unclear", {}).get("why")
+    is_lost = event.kind in REFUSALS and why == calls.LOST
+    return _about(event, {}) if is_lost and "risk" in event.data else None
+
+
+def _about(event: DecisionEvent, arguments: Mapping[str, Any]) -> Request:
     data = event.data
-    if "arguments" not in data:
-        return None
     tool = Tool(str(event.tool), data["tool_number"], data["risk"], data["roles"])
     return Request(
         id=data["step"],
         at=data["asked_at"],
         agent=data["agent"],
         tool=tool,
-        arguments=data["arguments"],
+        arguments=arguments,
         context={"workflow": data["workflow"]},
+        identity=data.get("identity", ""),
     )
 
 

@@ -114,7 +114,8 @@ def _call(gate: Gate) -> Canonical | None:
     """Return the gate's call as rules compare it; None: nobody can read it. Raises `Unclear`."""
     tool = calls.tool_of(_version(gate))
     run = Run.objects.select_related("agent").get(pk=gate.run_id)
-    asked = calls.Asked(str(gate.step_id), gate.opened_at.timestamp(), run.agent.name, run.workflow)
+    of, at = run.agent, gate.opened_at.timestamp()
+    asked = calls.Asked(str(gate.step_id), at, of.name, run.workflow, str(of.identity))
     try:
         body = content.get(gate.arguments)
     except (Content.DoesNotExist, SealBroken):

@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from delegation import canonical, predicates
 from delegation.canonical import Canonical, Unclear
+from delegation.familiarity import text
 from delegation.predicates import Predicate, Spent
-from delegation.records import Reason, Request, Role, Tool
+from delegation.records import AGENT, Reason, Request, Role, Tool
 from interrupts import paths
 from interrupts.models import Effect, Risk, ToolVersion
 
 WORKFLOW: Final = "@workflow"
+LOST: Final = "not kept any more"  # why nothing is compared of what was erased before it was read
 _FILE: Final = "_"
 
 
@@ -53,12 +55,13 @@ class Asked:
     at: float  # seconds since 1970 (UTC)
     agent: str  # its name
     workflow: str
+    identity: str  # which of those that have or had the name
 
 
 def request_of(asked: Asked, tool: Tool, body: bytes) -> Request:
     """Return the call with these arguments, canonical JSON. Raises `Unclear`."""
-    arguments = dict(_flat(canonical.read(body)))
-    return Request(asked.id, asked.at, asked.agent, tool, arguments, {"workflow": asked.workflow})
+    arguments, known = dict(_flat(canonical.read(body))), {"workflow": asked.workflow}
+    return Request(asked.id, asked.at, asked.agent, tool, arguments, known, asked.identity)
 
 
 def _flat(arguments: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -93,6 +96,21 @@ def _kept(name: str, role: Role, given: Mapping[str, Any], found: Canonical) -> 
     return found.values[name] if role == "domain" else given[name]
 
 
+def shape_of(tool: Tool, call: Canonical) -> str:
+    """Return the digest of all that calls are compared by: what is free differs within it."""
+    amounts = {name: text(amount) for name, amount in call.amounts.items()}
+    return predicates.sha256(
+        {"tool": [tool.id, tool.version], "values": dict(call.values), "amounts": amounts}
+    )
+
+
+def same_of(shape: str, request: Request) -> str:
+    """Return the digest of one call: of its shape, and of what is free or kept in part as given."""
+    roles = request.tool.roles
+    given = {name: one for name, one in request.arguments.items() if roles[name] != "number"}
+    return predicates.sha256({"shape": shape, "given": given})
+
+
 def refusal(predicate: Predicate, call: Canonical, spent: Spent | None = None) -> Reason | None:
     """Return why a rule does not allow a call; None: it does.
 
@@ -110,7 +128,7 @@ def _as_named(predicate: Predicate, call: Canonical) -> Canonical:
 
 def fields_of(tool: Tool) -> frozenset[str]:
     """Return the fields that a rule for the tool has to name; the workflow it may."""
-    return frozenset({canonical.AGENT, *tool.roles})
+    return frozenset({AGENT, *tool.roles})
 
 
 def operator_of(tool: Tool, field: str) -> str:

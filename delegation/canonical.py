@@ -15,9 +15,8 @@ from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 from delegation.lookalikes import is_lookalike
-from delegation.records import Reason, Request, Role
+from delegation.records import AGENT, Reason, Request, Role, agent_value
 
-AGENT: Final = "@agent"
 MARK: Final = "@"  # before the names of what is no argument
 FREE: Final = "-"  # in the place of an identifier that is not kept
 RISKS: Final = ("low", "medium")
@@ -70,7 +69,7 @@ def canonical(request: Request, arguments: Mapping[str, Any] | None = None) -> C
     if request.tool.risk not in RISKS:
         raise Unclear("tool", "calls of its risk are never learned")
     _same_names(roles, given)
-    values = {AGENT: plain_text(AGENT, request.agent)}
+    values = {AGENT: agent_value(plain_text(AGENT, request.agent), request.identity)}
     for name, known in request.context.items():
         values[MARK + name] = plain_text(MARK + name, known)
     amounts: dict[str, Decimal] = {}

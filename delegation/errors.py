@@ -29,13 +29,13 @@ class NotSuggested(DomainError):
     code = "not-suggested"
 
 
-class TooManyRules(DomainError):
-    """So many rules speak for one person about one version of a tool, and no more."""
-
-    code = "too-many-rules"
-
-
 class NotDelegable(DomainError):
     """Calls of this tool are never decided by a rule."""
 
     code, status = "not-delegable", 422
+
+
+class TooManyRules(DomainError):
+    """There are as many rules of the tool as a person may have, or as many templates."""
+
+    code, status = "too-many-rules", 422

@@ -40,7 +40,7 @@ def _asked(step: Step) -> Iterator[str]:
             if why is not None:
                 yield f"{name} is asked since {why}."
     for check in SpotCheck.objects.filter(gate__in=Gate.objects.filter(step=step.pk).values("pk")):
-        yield (
-            f"It was a spot check of rule {check.delegation_id} in version {check.version}: one in"
-            f" {1 / check.share:.1f} is asked all the same."
-        )
+        why = f"one in {1 / check.share:.1f} is asked all the same"
+        if check.after is not None:
+            why = f"spot check {check.after} of the like had no answer"
+        yield f"It was a spot check of rule {check.delegation_id} in version {check.version}: {why}."

@@ -38,7 +38,9 @@ __all__ = [
 ]
 
 MOST_DOUBLED: Final = 4
-EventKind = Literal["answer", "incident", "ran", "stop", "start", "ask_everything", "ask_no_more"]
+EventKind = Literal[
+    "answer", "incident", "lost", "ran", "stop", "start", "ask_everything", "ask_no_more"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,9 @@ class Learner:
         match event:
             case Event(kind="answer", request=Request() as request, answer=Answer() as answer):
                 self.observe(request, answer, event.at)
-            case Event(kind="incident", request=Request() as request):
-                self.incident(request, event.at)
+            case Event(kind="incident" | "lost", request=Request() as request):
+                hear = self.incident if event.kind == "incident" else self.lost
+                hear(request, event.at)
             case Event(kind="ran", request=Request() as request):
                 self.ran(request, event.at)
             case Event(kind="stop", tool=str(tool)):
@@ -146,6 +149,20 @@ class Learner:
         unit = self._unit(request)
         self._refused(unit, call)
         self._went_wrong(unit)
+
+    def lost(self, request: Request, at: float, *, undone: bool = False) -> None:
+        """Something of a tool was refused, or undone, of which nobody can read what it was.
+
+        It may have been anything that is familiar: it counts as a refusal of that, with a quarantine.
+        """
+        self.last_at = max(self.last_at, at)
+        unit = self._unit(request)
+        unit.evidence.answered(self.last_at, refused=True)
+        self.proofs[unit.tool.risk].count(refused=True)
+        unit.refused(self.settings)
+        unit.hold(self.settings.quarantine)
+        if undone:
+            self._went_wrong(unit)
 
     def ran(self, request: Request, at: float | None = None) -> None:
         """A call ran without asking: the day has it, and it is no evidence."""

@@ -2,20 +2,21 @@
 
 Order: a run and its agent's days (interrupts/locks.py), then rules' days by rule and day; or the
 stream of events; or what was learned of a person, then their rules by id, then the days. The tenant's
-row is locked last. What is proposed together may come to rules in any order: a day that is out of it
+row is locked last. A spot check is never waited for by whoever holds a run. What is proposed together may come to rules in any order: a day that is out of it
 is not waited for. A rule is locked so that what refers to it may still be written: whoever holds a
 day writes a use of the rule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Final
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
 
-from delegation.models import Delegation, DelegationDay, EventStream, LearnerState
+from delegation.models import Delegation, DelegationDay, EventStream, LearnerState, SpotCheck
 from tenants.ids import uuid7
 from tenants.scope import current_tenant_id
 from tenants.statements import prepared
@@ -78,3 +79,9 @@ def try_day(delegation_id: UUID, day: date) -> DelegationDay | None:
     """Lock and return the row of a rule's day without waiting; None: others hold it, or make it."""
     rows = DelegationDay.objects.select_for_update(no_key=True, skip_locked=True)
     return rows.filter(delegation=delegation_id, day=day).first()
+
+
+def try_check(pks: Sequence[UUID]) -> SpotCheck | None:
+    """Lock and return the first of these checks that nobody holds; None: there is none."""
+    rows = SpotCheck.objects.select_for_update(no_key=True, skip_locked=True)
+    return rows.filter(pk__in=pks, awaits=True).order_by("id").first()

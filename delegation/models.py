@@ -54,6 +54,7 @@ class PauseReason(models.TextChoices):
     REFUSED = "refused"  # the person refused what it would allow
     INCIDENT = "incident"  # something that it or the person allowed was undone
     UNPROVEN = "unproven"  # what was proved of the person's answers holds no more
+    UNREADABLE = "unreadable"  # of something refused or undone nobody can read what it was
 
 
 class Delegation(TenantOwned):
@@ -76,6 +77,7 @@ class Delegation(TenantOwned):
     backtest = models.JSONField(null=True)
     pause_reason = models.CharField(max_length=10, choices=PauseReason.choices, null=True)
     note = models.TextField(blank=True)  # what whoever paused it said
+    pause = models.UUIDField(null=True)  # which of its pauses this is: a mail tells of it once
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     changed_at = models.DateTimeField(null=True)
     accepted_at = models.DateTimeField(null=True)
@@ -201,8 +203,17 @@ class SpotCheck(TenantOwned):
     share = models.FloatField(default=1)  # how likely it was to be asked
     verdict = models.CharField(max_length=15, null=True)  # or "edit"; null: not answered
     at = models.DateTimeField()
+    # Of what the call is compared by, and of its arguments: delegation/calls.py; older ones: null.
+    shape = models.CharField(max_length=71, null=True)
+    call = models.CharField(max_length=71, null=True)
+    # Until a person answered it, or another check took its place.
+    awaits = models.BooleanField(default=True, db_default=True)
+    after = models.UUIDField(null=True)  # the check without an answer for which it was asked
 
     class Meta:
+        indexes = [
+            models.Index(fields=["shape"], condition=Q(awaits=True), name="checks_that_await"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["gate"], name="a_gate_checks_one_rule"),
         ]

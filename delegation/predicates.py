@@ -26,8 +26,8 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any, Final
 
-from delegation.canonical import AGENT, Canonical, Unclear, amount
-from delegation.records import Reason, plain_name
+from delegation.canonical import Canonical, Unclear, amount
+from delegation.records import AGENT, Reason, plain_name
 
 Predicate = Mapping[str, Any]
 Pair = tuple[tuple[str, str], tuple[str, str]]

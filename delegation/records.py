@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -25,7 +26,10 @@ Kind = Literal[
     "asks_everything",
     "not_canonical",
 ]
+IDENTITY_LENGTH: Final = 37  # with its colon
 DAY: Final = 86_400
+AGENT: Final = "@agent"
+_IDENTITY: Final = re.compile(r":[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Request:
 
     `context` is what the service itself knows of it (environment, hours, ...), never an agent's
     word. Numbers among the arguments are `int`, `Decimal` or the float of their JSON text.
+    `agent` is its name; `identity` which of those that have or had it, empty where it is not known.
     """
 
     id: str
@@ -55,6 +60,7 @@ class Request:
     tool: Tool
     arguments: Mapping[str, Any]
     context: Mapping[str, str] = field(default_factory=dict)
+    identity: str = ""
 
     @property
     def unit(self) -> str:
@@ -88,7 +94,16 @@ class Reason:
     @property
     def text(self) -> str:
         """The same in plain words."""
-        return _WORDS[self.kind].format_map(_Said(self.names, self.values))
+        return _WORDS[self.kind].format_map(_Said(self.names, self._shown()))
+
+    def _shown(self) -> dict[str, str]:
+        """The values with agents by their names alone; each is of the field at its place."""
+        of = dict(zip(("value", "other"), self.names, strict=False))
+        of["scope"] = self.names[-1] if self.names else ""
+        return {
+            kind: agent_name(value) if of.get(kind) == AGENT else value
+            for kind, value in self.values.items()
+        }
 
     def document(self) -> dict[str, Any]:
         return {"kind": self.kind, "names": list(self.names), "values": dict(self.values)}
@@ -119,6 +134,17 @@ class _Said(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return ""
+
+
+def agent_value(name: str, identity: str) -> str:
+    """Return an agent as rules hold it: another one under its name is another value."""
+    return f"{name}:{identity}" if identity else name
+
+
+def agent_name(value: str) -> str:
+    """Return the name of an agent that a rule holds."""
+    name, identity = value[:-IDENTITY_LENGTH], value[-IDENTITY_LENGTH:]
+    return name if name and _IDENTITY.fullmatch(identity) else value
 
 
 def plain_name(name: str) -> str:

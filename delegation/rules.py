@@ -8,11 +8,11 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from delegation.canonical import AGENT, MARK
+from delegation.canonical import MARK
 from delegation.familiarity import TOOL, Familiarity, Value, text
 from delegation.predicates import sha256
 from delegation.presets import Familiar, Settings, Stage
-from delegation.records import DAY, State, Tool
+from delegation.records import AGENT, DAY, State, Tool
 from delegation.units import Evidence, Unit
 
 

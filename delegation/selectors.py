@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Max, QuerySet
@@ -26,6 +26,7 @@ from delegation.models import (
 from interrupts.models import Tool
 from tenants.clock import database_now
 from tenants.models import User
+from tenants.statements import prepared_rows
 
 MOST_EXAMPLES: Final = 5
 MOST_LOOKED_AT: Final = 50  # approvals of a tool's version, for examples
@@ -214,7 +215,8 @@ def _condition(one: words.Clause) -> Condition:
 
 def _ceiling(one: Mapping[str, Any]) -> str:
     by, value = one["when"]
-    return f"{one['f']} at most {one['le']} where {by.removeprefix('@')} is {value}"
+    said = words.value_of(by, value)
+    return f"{one['f']} at most {one['le']} where {by.removeprefix('@')} is {said}"
 
 
 def _examples(rules: Sequence[Delegation]) -> Mapping[UUID, list[Example]]:
@@ -283,6 +285,37 @@ def shadow(user_id: UUID) -> Mapping[str, Mapping[str, int]]:
     """Return by tool's version what would have run before it was proven: ``{would, refused}``."""
     kept = LearnerState.objects.filter(user=user_id).first()
     return {} if kept is None else kept.shadow
+
+
+class Owed(NamedTuple):
+    """A spot check that nobody has answered, and whose rule it checks."""
+
+    check: UUID
+    person: UUID
+
+
+def unanswered_sql(*, shape: str, call: str) -> str:
+    """Return the statement of `Owed`, the oldest first; both arguments are SQL.
+
+    Of a check that is open that is the same call alone; of one that was closed whatever is compared
+    alike, since its agent chose what is free in it.
+    """
+    return f"""SELECT one.id, rule.user_id FROM delegation_spotcheck one
+    JOIN delegation_delegation rule ON rule.id = one.delegation_id
+    WHERE one.shape = {shape} AND one.awaits
+        AND NOT EXISTS (SELECT FROM approvals_decision said
+            WHERE said.gate_id = one.gate AND said.delegation IS NULL)
+        AND (one.call = {call} OR NOT EXISTS (SELECT FROM approvals_gate asked_of
+            WHERE asked_of.id = one.gate AND asked_of.state IN ('preparing', 'pending')))
+    ORDER BY one.id"""  # noqa: S608 - SQL of ours
+
+
+_UNANSWERED: Final = unanswered_sql(shape="%b::text", call="%b::text")
+
+
+def unanswered(shape: str, call: str) -> Sequence[Owed]:
+    """Return the spot checks for which a call is asked again, the oldest first."""
+    return [Owed(*row) for row in prepared_rows(_UNANSWERED, [shape, call])]
 
 
 def asks_everything(user_id: UUID) -> bool:

@@ -21,6 +21,7 @@ from approvals.authority import RunFor, in_a_group_sql, limits_sql, refusal_sql
 from config.memo import Memo
 from delegation.learner import coin
 from delegation.models import Delegation
+from delegation.selectors import unanswered_sql
 from tenants.scope import current_tenant_id
 from tenants.statements import prepared_rows
 
@@ -53,7 +54,10 @@ ORDER BY rule.user_id"""  # noqa: S608 - names of ours
 
 
 def _speakers(who: str, which: str) -> str:
-    """Return the SQL of the rules of ``who`` that speak now, with why each may not decide."""
+    """Return the SQL of the rules of ``who`` that speak now, with why each may not decide.
+
+    ``who`` has ``id`` and ``owes``.
+    """
     refusal = refusal_sql(
         user="who.id", tool="asked.tool", agent="asked.agent", requester="asked.requester"
     )
@@ -62,7 +66,7 @@ def _speakers(who: str, which: str) -> str:
     WITH asked AS MATERIALIZED (SELECT %b::uuid AS tool, %b::integer AS tool_number,
         %b::boolean AS learned, %b::uuid AS agent, %b::uuid AS requester,
         %b::text[] AS approvers, %b::timestamptz AS now_at, {which})
-    SELECT may.refusal, may.limits, may.inside, {", ".join(f"rule.{name}" for name in READ)}
+    SELECT may.refusal, may.limits, may.inside, who.owes, {", ".join(f"rule.{name}" for name in READ)}
     FROM asked CROSS JOIN {who}
     CROSS JOIN LATERAL (SELECT {refusal} AS refusal,
         {limits_sql(holder="who.id", tool="asked.tool")} AS limits,
@@ -71,11 +75,19 @@ def _speakers(who: str, which: str) -> str:
         AND (rule.expires_at IS NULL OR rule.expires_at > asked.now_at)"""  # noqa: S608
 
 
+# Those drawn, and before them whoever has not answered a check of the like.
+_DRAWN: Final = f"""LATERAL (
+    SELECT one.id, min(one.place) AS place, bool_or(one.owes) AS owes FROM (
+        SELECT first.id, first.place, false FROM unnest(asked.people) WITH ORDINALITY first(id, place)
+        UNION ALL SELECT owed.person, 0, true
+        FROM ({unanswered_sql(shape="asked.shape", call="asked.call")}) owed(check_id, person)
+    ) one(id, place, owes) GROUP BY one.id) who"""  # noqa: S608
 _OF_PEOPLE: Final = (
-    _speakers("unnest(asked.people) WITH ORDINALITY who(id, place)", "%b::uuid[] AS people")
-    + " ORDER BY who.place, rule.id"
+    _speakers(_DRAWN, "%b::text AS shape, %b::text AS call, %b::uuid[] AS people")
+    + " ORDER BY who.place, who.id, rule.id"
 )
-_OWNER: Final = "LATERAL (SELECT one.user_id AS id FROM delegation_delegation one WHERE one.id = asked.rule) who"
+_OWNER: Final = """LATERAL (SELECT one.user_id AS id, false AS owes FROM delegation_delegation one
+    WHERE one.id = asked.rule) who"""
 _OF_RULE: Final = _speakers(_OWNER, "%b::uuid AS rule") + " AND rule.id = asked.rule"
 
 
@@ -105,22 +117,28 @@ class Speaker:
     refusal: str | None
     limits: Sequence[str]  # of their authority
     inside: bool  # one of the approvers
+    owes: bool  # an answer to a check of the like
     rules: list[Delegation]
 
 
-def drawn(asked: Question, authority_version: int, key: bytes, step: UUID) -> Iterator[Speaker]:
+def drawn(
+    asked: Question, like: tuple[str, str], authority_version: int, key: bytes, step: UUID
+) -> Iterator[Speaker]:
     """Yield people with rules that speak for the tool, in an order drawn for the step.
 
-    So many are looked at at most that deciding takes no longer in a large tenant.
+    Before all others comes who has not answered a check of ``like``, a call by its shape and by
+    itself. So many are looked at at most that deciding takes no longer in a large tenant.
     """
     named = (current_tenant_id(), authority_version, asked.tool, asked.tool_number, asked.learned)
-    people = list(_PEOPLE.get(named, lambda: _people(asked)))
-    order = in_drawn_order(people, key, str(step))
+    people = _PEOPLE.get(named, lambda: _people(asked))
+    order, seen = in_drawn_order(people, key, str(step)), set[UUID]()
     for size in BATCHES:
         some = list(islice(order, size))
         if not some:
             return
-        yield from _read(_OF_PEOPLE, asked, some)
+        found = _read(_OF_PEOPLE, asked, *like, some)
+        yield from (one for one in found if one.person not in seen)
+        seen.update(one.person for one in found)
 
 
 def of_rule(asked: Question, rule: UUID) -> Speaker | None:
@@ -146,12 +164,12 @@ def _people(asked: Question) -> Sequence[UUID]:
     return tuple(person for (person,) in rows)
 
 
-def _read(statement: str, asked: Question, which: Any) -> Sequence[Speaker]:
+def _read(statement: str, asked: Question, *which: Any) -> Sequence[Speaker]:
     """Return the speakers of a statement, whose rules come one after the other."""
     found: dict[UUID, Speaker] = {}
-    rows = prepared_rows(statement, [*asked.parameters, which])
-    for refusal, limits, inside, *values in rows:
+    rows = prepared_rows(statement, [*asked.parameters, *which])
+    for refusal, limits, inside, owes, *values in rows:
         rule = Delegation.from_db(DEFAULT_DB_ALIAS, READ, values)
-        speaker = Speaker(rule.user_id, refusal, limits, inside, [])
+        speaker = Speaker(rule.user_id, refusal, limits, inside, owes, [])
         found.setdefault(rule.user_id, speaker).rules.append(rule)
     return list(found.values())

@@ -40,10 +40,11 @@ class Studied:
 
     def take(self, event: DecisionEvent) -> None:
         """Learn from one event."""
-        request = backtests.request_of(event)
+        request, at = backtests.request_of(event), event.at.timestamp()
         if request is None:
+            if (unread := backtests.lost(event)) is not None:
+                self.learner.lost(unread, at, undone=event.kind == EventKind.INCIDENT)
             return
-        at = event.at.timestamp()
         if event.kind == EventKind.RAN:
             self.learner.ran(request, at)
         elif event.kind == EventKind.INCIDENT:

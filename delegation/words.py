@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from delegation.records import AGENT, agent_name, plain_name
+
 Kind = Literal["in", "at_most", "any"]
 
 MOST_NAMED: Final = 12  # values that a sentence names; a page lists all
@@ -68,7 +70,7 @@ def clauses(predicate: Mapping[str, Any]) -> list[Clause]:
 
 def _clause(one: Mapping[str, Any]) -> Clause:
     if "in" in one:
-        return Clause(one["f"], "in", tuple(spoken(value) for value in one["in"]))
+        return Clause(one["f"], "in", tuple(value_of(one["f"], value) for value in one["in"]))
     if "le" in one:
         return Clause(one["f"], "at_most", (spoken(one["le"]),))
     return Clause(one["f"], "any")
@@ -77,7 +79,7 @@ def _clause(one: Mapping[str, Any]) -> Clause:
 def exceptions(predicate: Mapping[str, Any]) -> list[str]:
     """Return what it still asks about although each part is among its values."""
     return [
-        " with ".join(f"{str(field).removeprefix('@')} {spoken(value)}" for field, value in pair)
+        " with ".join(f"{plain_name(field)} {value_of(field, value)}" for field, value in pair)
         for pair in predicate.get("except_pairs", ())
     ]
 
@@ -116,6 +118,11 @@ def listed(words: Sequence[str], last: str) -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def value_of(field: str, value: Any) -> str:
+    """Return a field's value as it is read: of an agent the name alone."""
+    return agent_name(spoken(value)) if field == AGENT else spoken(value)
 
 
 def spoken(value: Any) -> str:

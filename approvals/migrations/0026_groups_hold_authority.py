@@ -89,7 +89,7 @@ def given(name: str, to: str, **more: object) -> tuple[str, models.ForeignKey]:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("approvals", "0024_decisions_in_bulk"),
+        ("approvals", "0025_young_tables"),
         ("interrupts", "0016_steps_keep_what_policy_saw"),
         ("tenants", "0010_group_members_found_by_the_rest"),
     ]

@@ -18,6 +18,8 @@ class NoticePreference(TenantOwned):
     recoveries = models.BooleanField(default=True)  # when they are to settle an unknown outcome
     # By the database too: hosts of an older release write rows without it.
     interrupts = models.BooleanField(default=True, db_default=True)  # when they are to answer one
+    # When a rule is suggested to them, or one of theirs is paused.
+    rules = models.BooleanField(default=True, db_default=True)
 
     class Meta:
         constraints = [

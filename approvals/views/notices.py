@@ -24,6 +24,7 @@ _OFFERS: Final[Mapping[str, str]] = {
     "outcomes": "When what I approved has failed, its outcome is unknown, or was found out.",
     "recoveries": "When an outcome stays unknown and is to be settled by an operator or admin.",
     "interrupts": "When a run is interrupted and I am one of those who say how it goes on.",
+    "rules": "When a rule for what I approve is suggested to me, or one of mine is paused.",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from delegation.drafts import MOST_VALUES as MOST_BY_HAND
 from delegation.services.rules import MAX_NOTE
 from interrupts.api.shapes import AMOUNT
 from tenants.api.body import members, text
@@ -79,7 +80,15 @@ TIGHTEN: Final = members(
     }
 )
 PAUSE: Final = members({}, {"note": text(MAX_NOTE)})
-BY_HAND: Final = members({"tool": text(100, least=1), "predicate": PREDICATE})
+BY_HAND: Final = members(
+    {
+        "tool": text(100, least=1),
+        "predicate": {
+            **PREDICATE,
+            "description": f"Lists, pairs and ceilings hold {MOST_BY_HAND:,} at most each.",
+        },
+    }
+)
 ASK_EVERYTHING: Final = members(
     {}, {"wanted": {"type": "boolean", "default": True, "description": "`false`: no more."}}
 )

@@ -49,7 +49,7 @@ class RulesView(TenantView):
         who="people",
         body=bodies.BY_HAND,
         answers={201: shapes.RULE},
-        refusals={**_REFUSALS, "not-delegable": 422},
+        refusals={**_REFUSALS, "not-delegable": 422, "too-many-rules": 422},
     )
     def post(self, call: ApiCall) -> Answer:
         made = rules.propose_by_hand(call.principal, call.body["tool"], call.body["predicate"])

@@ -61,7 +61,7 @@ class TemplatesView(TenantView):
         who="people",
         body=bodies.BY_HAND,
         answers={201: shapes.TEMPLATE},
-        refusals={**_OF_ADMINS, "not-delegable": 422},
+        refusals={**_OF_ADMINS, "not-delegable": 422, "too-many-rules": 422},
     )
     def post(self, call: ApiCall) -> Answer:
         made = rules.publish_template(call.principal, call.body["tool"], call.body["predicate"])

@@ -27,7 +27,7 @@ from delegation.records import Request, Tool
 from interrupts import catalogue, content
 from interrupts.models import Content
 from tenants.clock import database_now
-from tenants.models import JournalEntry
+from tenants.models import JournalEntry, identity_of
 from tenants.scope import current_tenant_id
 from tenants.sealing import SealBroken
 
@@ -41,7 +41,7 @@ LATEST_COMMIT: Final = timedelta(minutes=15)
 _DECISIONS: Final = """
 SELECT d.id, d.user_id, d.verdict, d.edits, d.approves, d.at, d.delegation IS NOT NULL, d.bulk,
     g.id, g.opened_at, g.arguments, g.arguments_digest, g.tool_version_id, g.step_id, g.run_id,
-    a.name, r.workflow, (SELECT min(v.at) FROM approvals_view v
+    a.name, a.id, a.begun_again_at, r.workflow, (SELECT min(v.at) FROM approvals_view v
         WHERE v.gate_id = g.id AND v.user_id = d.user_id AND v.digest = d.digest)
 FROM approvals_decision d
 JOIN approvals_gate g ON g.id = d.gate_id
@@ -96,8 +96,17 @@ class _Decided(NamedTuple):
     step: UUID
     run: UUID
     agent: str
+    agent_id: UUID
+    begun_again_at: datetime | None
     workflow: str
     seen_at: datetime | None
+
+    @property
+    def identity(self) -> str:
+        """Which agent it was; empty where one that has the name no more: nobody knows it now."""
+        if self.begun_again_at is not None and self.opened_at < self.begun_again_at:
+            return ""
+        return str(identity_of(self.agent_id, self.begun_again_at))
 
 
 def collect(*, everything: bool = False) -> int:
@@ -203,6 +212,7 @@ def _event(row: _Decided, kind: EventKind) -> DecisionEvent:
         "step": str(row.step),
         "tool_number": version.number,
         "agent": row.agent,
+        "identity": row.identity,
         "workflow": row.workflow,
         "asked_at": row.opened_at.timestamp(),
     }
@@ -233,10 +243,11 @@ def _call(row: _Decided, tool: Tool) -> dict[str, Any]:
 
     ``unclear`` says why nothing is learned from them, where that is so.
     """
-    asked = calls.Asked(str(row.step), row.opened_at.timestamp(), row.agent, row.workflow)
+    at = row.opened_at.timestamp()
+    asked = calls.Asked(str(row.step), at, row.agent, row.workflow, row.identity)
     shown = _shown(row)
     if shown is None:
-        return {"unclear": {"name": "arguments", "why": "not kept any more"}}
+        return {"unclear": {"name": "arguments", "why": calls.LOST}}
     try:
         request = calls.request_of(asked, tool, shown)
         found: dict[str, Any] = {"arguments": calls.kept(request)}
@@ -340,7 +351,7 @@ def _incident(
 
 
 def _answer_checks(rows: Iterable[_Decided]) -> None:
-    """Say on spot checks how the person whom the rule speaks for decided them.
+    """Say on spot checks how the person whom the rule speaks for decided them, or that others did.
 
     What was approved as changed was not approved as the rule would have run it.
     """
@@ -354,7 +365,6 @@ def _answer_checks(rows: Iterable[_Decided]) -> None:
     gates: Sequence[UUID] = [gate for gate, _ in said]
     open_checks = SpotCheck.objects.filter(gate__in=gates, verdict=None)
     for check in open_checks.select_related("delegation"):
-        verdict = said.get((check.gate, check.delegation.user_id))
-        if verdict is not None:
-            check.verdict = verdict
-            check.save(update_fields=["verdict"])
+        check.awaits = False
+        check.verdict = said.get((check.gate, check.delegation.user_id))
+        check.save(update_fields=["verdict", "awaits"])

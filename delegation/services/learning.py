@@ -39,9 +39,8 @@ from tenants.journal import SYSTEM
 FAMILIAR: Final = 5  # answers without a refusal, to something familiar, that make a suggestion
 STOPPED_FOR: Final = timedelta(days=30)  # in which what was revoked is not suggested again
 LONGEST_BACKTEST: Final = 2_000
-REFUSALS: Final = frozenset(
-    {EventKind.REJECT, EventKind.EDIT, EventKind.WITHDRAW, EventKind.INCIDENT}
-)
+# Of what sleeps for these, its person says when it goes on.
+HELD_BY_PEOPLE: Final = (PauseReason.PERSON, PauseReason.ADMIN, PauseReason.UNREADABLE)
 S = DelegationStatus
 
 
@@ -177,20 +176,37 @@ def _count_in_days(held: Sequence[Delegation], new: Sequence[DecisionEvent]) -> 
 
 def _covered(rule: Delegation, event: DecisionEvent) -> Canonical | None:
     """Return an event's call where the rule covers it, whatever its day has come to."""
-    call = backtests.call_of(event) if rule.unit == _unit_of(event) else None
+    call = backtests.call_of(event) if _is_of(rule, event) else None
     covers = call is not None and calls.refusal(rule.predicate, call) is None
     return call if covers else None
 
 
 def _heed_refusal(held: Sequence[Delegation], event: DecisionEvent) -> None:
-    """Have an accepted rule sleep that would have allowed what its person refused, or was undone."""
-    if event.kind not in REFUSALS:
+    """Have an accepted rule sleep that would have allowed what its person refused, or was undone.
+
+    Where nobody can read what that was, every rule of the tool does, until its person looks at it.
+    """
+    if event.kind not in backtests.REFUSALS:
         return
-    reason = PauseReason.INCIDENT if event.kind == EventKind.INCIDENT else PauseReason.REFUSED
+    lost = backtests.lost(event) is not None
     for rule in held:
-        awake = rule.status == S.ACTIVE and rule.origin != Origin.LEARNED
-        if awake and _covered(rule, event) is not None:
-            rules.pause(rule, reason, SYSTEM, database_now())
+        if rule.status == S.ACTIVE and (_is_of(rule, event) if lost else _refuses(rule, event)):
+            rules.pause(rule, _why_asleep(event, lost=lost), SYSTEM, database_now())
+
+
+def _refuses(rule: Delegation, event: DecisionEvent) -> bool:
+    """Say whether a rule, which follows no learner, would have allowed what was refused."""
+    return rule.origin != Origin.LEARNED and _covered(rule, event) is not None
+
+
+def _is_of(rule: Delegation, event: DecisionEvent) -> bool:
+    return rule.unit == _unit_of(event)
+
+
+def _why_asleep(event: DecisionEvent, *, lost: bool) -> PauseReason:
+    if lost:
+        return PauseReason.UNREADABLE
+    return PauseReason.INCIDENT if event.kind == EventKind.INCIDENT else PauseReason.REFUSED
 
 
 def _unit_of(event: DecisionEvent) -> str:
@@ -229,8 +245,8 @@ class _Sync:
         return next((one for one in learned if one.unit == _unit(rule)), None)
 
     def _follow(self, row: Delegation, rule: Rule) -> None:
-        """Bring a learned rule's row to what is learned; what a person paused stays as it is."""
-        if row.status == S.PAUSED and row.pause_reason in (PauseReason.PERSON, PauseReason.ADMIN):
+        """Bring a learned rule's row to what is learned; what only people wake stays as it is."""
+        if row.status == S.PAUSED and row.pause_reason in HELD_BY_PEOPLE:
             return
         row.evidence, row.check_share = self._evidence(rule), self._share(rule)
         if row.status == S.SUGGESTED:

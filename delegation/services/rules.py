@@ -7,25 +7,24 @@ may not have seen it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
 
-from config.errors import Forbidden, InvalidBody, PeopleOnly
-from delegation import calls, canonical, locks, predicates
+from config.errors import Forbidden, PeopleOnly
+from delegation import drafts, locks, predicates
 from delegation.beside import modes_now
-from delegation.canonical import Unclear
 from delegation.errors import (
     AlreadyRevoked,
     NotDelegable,
-    NotNarrower,
     NotSuggested,
     RuleChanged,
     TooManyRules,
 )
 from delegation.models import (
+    OPEN_RULES,
     Delegation,
     DelegationPreference,
     DelegationStatus,
@@ -34,8 +33,6 @@ from delegation.models import (
     PauseReason,
 )
 from delegation.modes import Mode
-from delegation.predicates import Unreadable, Widens
-from delegation.records import Tool as LearnedTool
 from delegation.services.learning import backtest_of
 from delegation.studying import settings_of
 from delegation.transitions import rules as transitions
@@ -51,6 +48,8 @@ S = DelegationStatus
 ENDED: Final = frozenset({S.REVOKED, S.EXPIRED})
 MOST_ACTIVE: Final = 50  # rules of a person for one version of a tool
 MAX_NOTE: Final = 1_000  # characters
+MOST_RULES: Final = 20  # of a person and a tool that have not ended, before one more by hand
+MOST_TEMPLATES: Final = 20  # of a tool, that are offered
 NOT_YOURS: Final = "Only the person whom a rule speaks for does this."
 NOT_SHOWN: Final = "A rule is shown to the person it speaks for, and to admins."
 
@@ -80,7 +79,7 @@ def accept(
             raise NotDelegable("The policy delegates nothing of this risk.")
         if not _is_in_force(rule):
             raise NotDelegable("Its tool is retired, or has a newer version: no call is like it.")
-        _check_room(rule)
+        _check_active(rule)
         now = database_now()
         if limits:
             _narrow(rule, limits, "")
@@ -138,7 +137,7 @@ def tighten(
         rule = _own(principal, delegation_id)
         _check_version(rule, version)
         before = rule.predicate
-        narrowed = _narrowed(rule, change, "/change")
+        narrowed = drafts.narrowed(rule.predicate, change, "/change")
         if predicates.sha256(narrowed) == rule.sha256:
             return rule
         rule.narrowed_from = rule.narrowed_from or before
@@ -175,19 +174,20 @@ def propose_by_hand(
 ) -> Delegation:
     """Make a rule of one's own, as a suggestion with its back-test that is accepted like others.
 
-    Raises PeopleOnly, InvalidBody (no such tool, no predicate of it), NotDelegable.
+    Raises PeopleOnly, InvalidBody (no such tool, no predicate of it), NotDelegable, TooManyRules.
     """
     _check_person(principal)
     with _transaction():
         role_now(principal)
-        found = _learned_tool(tool)
+        found = drafts.learned_tool(tool)
+        _check_room(principal.id, found.id)
         made = Delegation(
             user_id=principal.id,
             tool=UUID(found.id),
             tool_number=found.version,
             origin=Origin.PERSON,
             risk=found.risk,
-            predicate=_checked(found, predicate),
+            predicate=drafts.checked(found, predicate),
             limits=dict(limits or {}),
             check_share=settings_of(modes_now()).stages[found.risk][0].check,
         )
@@ -224,14 +224,15 @@ def publish_template(
     """Offer a rule to everybody who decides calls of the tool; it skips nobody's proof.
 
     Admins only. Raises PeopleOnly, Forbidden, InvalidBody (no such tool, no predicate of it),
-    NotDelegable.
+    NotDelegable, TooManyRules.
     """
     _check_person(principal)
     with _transaction():
         if role_now(principal) != Role.ADMIN:
             raise Forbidden("Admins publish templates.")
-        found = _learned_tool(tool)
-        checked = _checked(found, predicate)
+        found = drafts.learned_tool(tool)
+        checked = drafts.checked(found, predicate)
+        _check_room_for_template(found.id)
         made = DelegationTemplate.objects.create(
             tool=UUID(found.id),
             tool_number=found.version,
@@ -306,13 +307,33 @@ def _own_or_admins(principal: Principal, delegation_id: UUID) -> tuple[Delegatio
     return rule, own
 
 
+def _check_room(user_id: UUID, tool: str) -> None:
+    """See that the person may have one more rule of the tool: all are read at each of its calls.
+
+    Held until the end of the transaction, so that whoever asks at once is counted.
+    """
+    locks.lock_learner(user_id)
+    own = Delegation.objects.filter(user=user_id, tool=tool, status__in=sorted(OPEN_RULES))
+    if own.count() >= MOST_RULES:
+        told = f"You have {MOST_RULES} rules of this tool: revoke one that is needed no more."
+        raise TooManyRules.at("/tool", told)
+
+
+def _check_room_for_template(tool: str) -> None:
+    locks.lock_stream()
+    offered = DelegationTemplate.objects.filter(tool=tool, withdrawn_at=None)
+    if offered.count() >= MOST_TEMPLATES:
+        told = f"There are {MOST_TEMPLATES} templates of this tool: withdraw one of them."
+        raise TooManyRules.at("/tool", told)
+
+
 def _is_in_force(rule: Delegation) -> bool:
     """Say whether calls are still proposed of the tool's version that a rule speaks of."""
     tools = Tool.objects.filter(pk=rule.tool, retired_at=None, current__number=rule.tool_number)
     return tools.exists()
 
 
-def _check_room(rule: Delegation) -> None:
+def _check_active(rule: Delegation) -> None:
     """Refuse more rules of a person for a tool's version than are read to decide one call."""
     active = Delegation.objects.filter(
         user=rule.user_id, tool=rule.tool, tool_number=rule.tool_number, status=S.ACTIVE
@@ -334,68 +355,8 @@ def _check_version(rule: Delegation, version: int | None) -> None:
 def _narrow(rule: Delegation, change: Mapping[str, Any], at: str) -> None:
     """Put narrower members in the place of a rule's own; it becomes its next version."""
     before = rule.predicate
-    narrowed = _narrowed(rule, change, at)
+    narrowed = drafts.narrowed(before, change, at)
     if predicates.sha256(narrowed) != rule.sha256:
         rule.narrowed_from = rule.narrowed_from or before
         rule.predicate, rule.sha256 = narrowed, predicates.sha256(narrowed)
         rule.version += 1
-
-
-def _narrowed(rule: Delegation, change: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """Return the rule's predicate with these members. Raises NotNarrower, InvalidBody."""
-    narrowed = dict(rule.predicate)
-    for member, value in sorted(change.items()):
-        try:
-            narrowed = dict(predicates.narrow(narrowed, {member: value}))
-        except Unreadable as fault:
-            raise InvalidBody.at(f"{at}{fault.at or '/' + member}", str(fault)) from None
-        except Widens as fault:
-            raise NotNarrower.at(f"{at}/{member}", str(fault)) from None
-    _check_some(change.get("all", ()), f"{at}/all")
-    return narrowed
-
-
-def _check_some(conditions: Sequence[Mapping[str, Any]], at: str) -> None:
-    for index, one in enumerate(conditions):
-        if one.get("in") == []:
-            told = "Leave one at least: without, it allows nothing."
-            raise InvalidBody.at(f"{at}/{index}/in", told)
-
-
-def _learned_tool(name: str) -> LearnedTool:
-    """Return the tool's version in force as rules speak of it. Raises InvalidBody, NotDelegable."""
-    tool = Tool.objects.select_related("current").filter(name=name, retired_at=None).first()
-    if tool is None or tool.current is None:
-        raise InvalidBody.at("/tool", f"there is no tool {name!r}")
-    found = calls.tool_of(tool.current)
-    if found is None or modes_now().of(found.risk) is Mode.OFF:
-        raise NotDelegable.at("/tool", "Calls of this tool are never decided by a rule.")
-    return found
-
-
-def _checked(tool: LearnedTool, predicate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the predicate where it speaks of the tool's calls. Raises InvalidBody."""
-    given = dict(predicate)
-    try:
-        predicates.check(given)
-    except Unreadable as fault:
-        raise InvalidBody.at(f"/predicate{fault.at}", str(fault)) from None
-    named = {one["f"] for one in given["all"]} - {calls.WORKFLOW}
-    if differing := sorted(named ^ calls.fields_of(tool)):
-        raise InvalidBody.at("/predicate/all", f"`{differing[0]}` is missing, or no argument.")
-    for at, one in enumerate(given["all"]):
-        if calls.operator_of(tool, one["f"]) not in one:
-            told = f"`{one['f']}` takes `{calls.operator_of(tool, one['f'])}`."
-            raise InvalidBody.at(f"/predicate/all/{at}", told)
-        _check_listed(tool, one, f"/predicate/all/{at}/in")
-    _check_some(given["all"], "/predicate/all")
-    return given
-
-
-def _check_listed(tool: LearnedTool, condition: Mapping[str, Any], at: str) -> None:
-    name = condition["f"]
-    for index, value in enumerate(condition.get("in", ())):
-        try:
-            canonical.check_listed(tool.roles.get(name), name, value)
-        except Unclear as fault:
-            raise InvalidBody.at(f"{at}/{index}", f"No call has it: {fault}.") from None

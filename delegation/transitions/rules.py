@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from approvals import owed
 from delegation import predicates
 from delegation.models import (
     MOVES,
@@ -21,7 +22,8 @@ from delegation.models import (
 from delegation.predicates import Predicate, Unreadable, Widens
 from interrupts.errors import IllegalMove
 from tenants import authority, journal
-from tenants.journal import Actor, Entry
+from tenants.ids import uuid7
+from tenants.journal import SYSTEM, Actor, Entry
 
 LASTS: Final = timedelta(days=90)
 S = DelegationStatus
@@ -38,6 +40,8 @@ def suggest(rule: Delegation, actor: Actor, now: datetime) -> None:
     rule.status, rule.changed_at, rule.expires_at = S.SUGGESTED, now, now + LASTS
     rule.save(force_insert=True)
     _tell(actor, "delegation.suggested", rule)
+    if actor == SYSTEM:
+        owed.tell_of_rule(owed.SUGGESTED, rule.pk, rule.user_id, now)
 
 
 def begin(rule: Delegation, actor: Actor, now: datetime) -> None:
@@ -91,10 +95,12 @@ def _widens_only(before: Predicate, after: Predicate) -> bool:
 def pause(
     rule: Delegation, reason: PauseReason, actor: Actor, now: datetime, note: str = ""
 ) -> None:
-    """Have an active rule sleep."""
+    """Have an active rule sleep; its person is told where it was not their own word."""
     move(rule, S.PAUSED)
-    rule.pause_reason, rule.note, rule.changed_at = reason, note, now
+    rule.pause_reason, rule.note, rule.changed_at, rule.pause = reason, note, now, uuid7()
     rule.save()
+    if reason != PauseReason.PERSON:
+        owed.tell_of_rule(owed.PAUSED, rule.pause, rule.user_id, now)
     authority.raise_authority()
     _tell(actor, "delegation.paused", rule, {"reason": reason.value, "note": note})
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.errors import InvalidBody
+from delegation import words
 from delegation.models import Delegation
 
 
@@ -48,7 +49,8 @@ def fields_of(predicate: Mapping[str, Any]) -> list[Field]:
 
 def _field(index: int, one: Mapping[str, Any]) -> Field:
     key = f"f{index}"
-    values = tuple(Value(f"{key}-{at}", text) for at, text in enumerate(one.get("in", ())))
+    listed = [words.value_of(one["f"], value) for value in one.get("in", ())]
+    values = tuple(Value(f"{key}-{at}", text) for at, text in enumerate(listed))
     return Field(key, one["f"].removeprefix("@"), values, one.get("le"))
 
 

@@ -3,7 +3,7 @@
 from tenants.models.base import TenantOwned, TenantQuerySet
 from tenants.models.delivery import IdempotentAnswer, OutboxMessage
 from tenants.models.journal import JournalEntry
-from tenants.models.machines import Agent, AgentKey, UserToken
+from tenants.models.machines import Agent, AgentKey, UserToken, identity_of
 from tenants.models.people import Group, GroupMember, Membership, Role, Theme, User
 from tenants.models.secrets import Secret
 from tenants.models.signing_in import SignInCount
@@ -27,4 +27,5 @@ __all__ = [
     "Theme",
     "User",
     "UserToken",
+    "identity_of",
 ]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from datetime import datetime
+from uuid import UUID, uuid5
+
 from django.db import models
 from django.db.models.functions import Now
 
@@ -17,6 +20,7 @@ class Agent(TenantOwned):
     active = models.BooleanField(default=True)
     # What its runs may use in a day, in the place of what the policy says for every agent.
     daily_budget = models.JSONField(default=dict, db_default={}, blank=True)
+    begun_again_at = models.DateTimeField(null=True, editable=False)  # after it had ended
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -26,6 +30,16 @@ class Agent(TenantOwned):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def identity(self) -> UUID:
+        """Which of those that had its name it is: what ended is not what began again."""
+        return identity_of(self.pk, self.begun_again_at)
+
+
+def identity_of(agent: UUID, begun_again_at: datetime | None) -> UUID:
+    """Return what tells an agent from those that had its row and name before: its id at first."""
+    return agent if begun_again_at is None else uuid5(agent, begun_again_at.isoformat())
 
 
 class Credential(TenantOwned):

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from tenants.changes import Change, Issued, State, record, refuse_own
+from tenants.clock import database_now
 from tenants.journal import Actor
 from tenants.models import Agent, AgentKey, Membership
 from tenants.services import credentials
@@ -35,7 +36,8 @@ def set_agents(
 ) -> list[Change]:
     """Make these agents active under these owners; with ``others_end`` the others are not.
 
-    An agent that ends loses its keys. Another owner narrows: the new one may decide its gates no
+    An agent that ends loses its keys; one that begins again is another one under its name: nothing
+    that was learned of the former is of it. Another owner narrows: the new one may decide its gates no
     more, and the old one may: an owner who hands it over themselves would give themselves
     authority (OwnAuthority). With ``issued`` an agent that begins, or never had one, gets a key.
     Raises Membership.DoesNotExist where an owner is no live member.
@@ -94,10 +96,10 @@ def _adjust(agent: Agent, owner: UUID | None, wanted: AgentWanted) -> Change | N
     before = _state(agent.owner.username if agent.owner else None, agent) if agent.active else None
     if before is None:
         credentials.revoke_keys([agent])
-    narrows = agent.active or agent.owner_id != owner or agent.daily_budget != budget
+        agent.begun_again_at = database_now()
     agent.active, agent.owner_id, agent.daily_budget = True, owner, budget
-    agent.save(update_fields=["active", "owner", "daily_budget"])
-    return Change("agent", agent.name, before, _state(wanted.owner, agent), narrows=narrows)
+    agent.save(update_fields=["active", "owner", "daily_budget", "begun_again_at"])
+    return Change("agent", agent.name, before, _state(wanted.owner, agent), narrows=True)
 
 
 def _end(ending: Sequence[Agent]) -> list[Change]:

@@ -85,7 +85,7 @@ answers = st.one_of(
         _amounts,
     ),
 )
-_kinds = st.sampled_from(["answer"] * 8 + ["incident", "ran", "stop", "start"])
+_kinds = st.sampled_from(["answer"] * 8 + ["incident", "lost", "ran", "stop", "start"])
 _entries = st.tuples(_kinds, requests, answers)
 
 

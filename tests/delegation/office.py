@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.models import Gate
-from delegation.canonical import AGENT
+from delegation.drafts import with_agents
 from delegation.models import DecisionEvent, Delegation, DelegationUse, SpotCheck
+from delegation.records import AGENT
 from delegation.services import learning, rules
 from interrupts.models import Run, Step
 from interrupts.services import compensating
@@ -37,6 +38,11 @@ PREDICATE = {
         {"f": "tier", "in": ["basic", "gold"]},
     ]
 }
+
+
+def known(predicate: dict[str, Any]) -> dict[str, Any]:
+    """The predicate as it is kept: each agent with which one it is, and not by its name alone."""
+    return with_agents(predicate, "")
 
 
 @dataclass

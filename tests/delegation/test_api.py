@@ -18,7 +18,7 @@ from tenants.api import openapi
 from tenants.clock import database_now
 from tenants.ids import uuid7
 from tests.approvals.house import House, empty_house, house
-from tests.delegation.office import ROLES, SCHEMA, TOOL
+from tests.delegation.office import ROLES, SCHEMA, TOOL, known
 from tests.pages.conftest import nothing_changes
 from tests.pages.test_delegation import PREDICATE, rule
 
@@ -129,7 +129,8 @@ def test_a_rule_by_hand_is_a_suggestion_of_what_may_be_delegated(house: House) -
     sent = {"tool": "shop.note", "predicate": predicate}
     status, made, _ = house.request("alice", "POST", "/delegations", sent)
     assert (status, made["status"], made["origin"]) == (201, "suggested", "person")
-    assert Delegation.objects.get().predicate["all"] == predicate["all"]
+    assert Delegation.objects.get().predicate == known(predicate)
+    assert made["conditions"][0]["values"] == ["bot"]
 
 
 def test_answers_are_what_is_published(house: House) -> None:
@@ -207,7 +208,8 @@ def test_a_gate_offers_its_person_a_rule_and_tells_an_agent_nothing(house: House
 
 def of_note(most: str) -> dict[str, Any]:
     payment = {"f": "payment", "any": True}
-    return {"all": [AGENT_BOT, {"f": "amount", "le": most}, payment], "per_day": {"calls": 5}}
+    asked = [AGENT_BOT, {"f": "amount", "le": most}, payment]
+    return known({"all": asked, "per_day": {"calls": 5}})
 
 
 def test_nothing_is_offered_of_a_gate_that_no_rule_decides(house: House) -> None:

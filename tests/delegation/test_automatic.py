@@ -254,9 +254,9 @@ def test_so_many_people_are_looked_at_to_decide_a_call_and_no_more(monkeypatch):
     monkeypatch.setattr(speaking, "current_tenant_id", lambda: UUID(int=0))
     people = [UUID(int=number) for number in range(1_000)]
     monkeypatch.setattr(speaking, "_people", lambda _asked: people)
-    monkeypatch.setattr(speaking, "_read", lambda _text, _asked, some: looked.extend(some) or [])
+    monkeypatch.setattr(speaking, "_read", lambda *given: looked.extend(given[-1]) or [])
     asked = Mock(tool=UUID(int=2), tool_number=1, learned=True)
-    assert list(speaking.drawn(asked, 1, b"key", UUID(int=1))) == []
+    assert list(speaking.drawn(asked, ("shape", "call"), 1, b"key", UUID(int=1))) == []
     assert len(looked) == len(set(looked)) == sum(speaking.BATCHES) < 200
 
 

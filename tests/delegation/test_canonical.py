@@ -256,7 +256,7 @@ def test_an_identifier_of_one_word_is_free(order):
 
 
 def request(tool, body):
-    return request_of(Asked("s", 0.0, "agent-a", "refunds"), tool, body)
+    return request_of(Asked("s", 0.0, "agent-a", "refunds", ""), tool, body)
 
 
 def test_an_object_without_members_is_not_the_same_as_its_absence():

@@ -133,10 +133,10 @@ def test_a_refusal_more_never_widens_a_rule(history, refused):
     assert_no_wider(again(history), again([*history, last]))
 
 
-@given(histories(), requests)
+@given(histories(), requests, st.sampled_from(["incident", "lost"]))
 @few
-def test_an_incident_more_never_widens_a_rule(history, wrong):
-    last = Event(START + 9e6, "z", "incident", wrong)
+def test_an_incident_more_never_widens_a_rule(history, wrong, kind):
+    last = Event(START + 9e6, "z", kind, wrong)
     assert_no_wider(again(history), again([*history, last]))
 
 

@@ -26,7 +26,10 @@ def test_a_suggestion_comes_after_five_clean_answers_to_what_is_familiar(office)
     assert (rule.status, rule.origin, rule.risk) == ("suggested", "learned", "low")
     said = {one["f"]: one for one in rule.predicate["all"]}
     assert (said["tier"]["in"], said["amount"]["le"]) == (["gold"], "20")
-    assert (said["@agent"]["in"], said["@workflow"]["in"]) == (["bot"], ["refunds"])
+    assert (said["@agent"]["in"], said["@workflow"]["in"]) == (
+        [f"bot:{office.house.agent.id}"],
+        ["refunds"],
+    )
     assert (rule.backtest["allowed"], rule.backtest["refused"]) == (7, 0)
 
 

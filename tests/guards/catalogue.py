@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from tests.guards.removal import (
     Guard,
@@ -44,6 +45,7 @@ ACTS = "tests/delegation/test_acts.py"
 LEARNING = "tests/delegation/test_learning.py"
 EVENTS = "tests/delegation/test_events.py"
 RULES_API = "tests/delegation/test_api.py"
+SPOT_CHECKS = f"{LEARNED}/test_spot_checks.py"
 DRAIN = "PERFORM pg_advisory_xact_lock_shared(7341, hashtext(p_tenant::text));"
 HISTORIES = "tests/property/test_histories_1.py::test_what_must_always_hold_holds_after_every_step_of_any_history"
 READ_EARLY = "SELECT t.authority_version INTO v_seq FROM tenants_tenant t WHERE t.id = p_tenant;"
@@ -72,12 +74,19 @@ def _of_anybody(_: Any) -> Any:
     """The rules of everybody that cover a call, for whoever's inbox it would be."""
     from delegation import authorizer
 
-    return lambda work, looked: [
-        rule
-        for speaker in authorizer._speakers(work, looked)
-        for rule in speaker.rules
-        if authorizer._covers(rule, looked)
-    ]
+    return lambda work, looked: authorizer.Drawn(
+        [
+            rule
+            for speaker in authorizer._speakers(work, looked)
+            for rule in speaker.rules
+            if authorizer._covers(rule, looked)
+        ]
+    )
+
+
+def _one_identity(_: Any) -> Any:
+    """Which agent it is, as if a name said it."""
+    return lambda *_: UUID(int=0)
 
 
 def _unlocked_day(delegation_id: Any, day: Any) -> Any:
@@ -1473,6 +1482,62 @@ GUARDS: tuple[Guard, ...] = (
             f"{LEARNING}::test_an_accepted_rule_sleeps_once_its_person_refuses_what_it_would_allow",
             f"{LEARNING}::test_what_was_undone_has_the_rule_sleep_that_allowed_it",
         ),
+    ),
+    Guard(
+        "what left a spot check unanswered is asked again",
+        "8: a spot check is not escaped by proposing the same anew",
+        patch("delegation.authorizer._is_asked_again", always(value=False)),
+        (
+            f"{SPOT_CHECKS}::test_a_call_whose_spot_check_was_left_is_asked_again_until_somebody_answers[open]",
+            f"{SPOT_CHECKS}::test_a_call_whose_spot_check_was_left_is_asked_again_until_somebody_answers[cancelled]",
+            f"{SPOT_CHECKS}::test_another_name_for_the_same_does_not_escape_a_check_that_was_closed",
+            f"{SPOT_CHECKS}::test_whose_check_is_not_answered_is_asked_though_another_would_be_drawn",
+        ),
+    ),
+    Guard(
+        "what nobody can read any more was of everything",
+        "8: a refusal that was erased before it was learned of is not passed over",
+        patch("delegation.backtests.lost", nothing),
+        (
+            f"{LEARNED}/test_lost.py::test_every_rule_of_the_tool_sleeps_until_its_person_looks_at_it[reject]",
+            f"{LEARNED}/test_lost.py::test_what_was_undone_and_erased_stops_them_too",
+            f"{LEARNED}/test_lost.py::test_a_learned_rule_is_not_woken_by_what_is_learned_since",
+        ),
+    ),
+    Guard(
+        "a person has so many rules of a tool",
+        "8: what is read at a call is bounded, whoever writes rules by hand",
+        patch("delegation.services.rules._check_room", nothing),
+        (
+            f"{LEARNED}/test_bounds.py::test_a_person_has_so_many_rules_of_a_tool_and_one_more_once_one_has_ended",
+        ),
+    ),
+    Guard(
+        "a rule by hand holds so much",
+        "8: what is read at a call is bounded, whatever a rule lists",
+        patch("delegation.drafts._check_bounds", nothing),
+        (
+            f"{LEARNED}/test_bounds.py::test_what_one_holds_is_bounded_and_refused_where_it_is_too_much",
+        ),
+    ),
+    Guard(
+        "an agent is told from those that had its name",
+        "8: no agent meets the rules of another, whatever it is called",
+        patch("tenants.models.machines.identity_of", _one_identity),
+        (
+            f"{LEARNED}/test_agents.py::test_neither_a_renamed_agent_nor_the_one_with_its_name_meets_its_rules",
+            f"{LEARNED}/test_agents.py::test_what_was_allowed_before_its_agent_ended_does_not_start_under_the_new_one",
+        ),
+    ),
+    Guard(
+        "a person is owed a mail of their rules",
+        "8: who is to look at a rule is told",
+        patch("approvals.owed.tell_of_rule", nothing),
+        (
+            f"{LEARNED}/test_told.py::test_a_suggestion_is_told_once_and_its_link_decides_nothing",
+            f"{LEARNED}/test_told.py::test_each_pause_by_a_check_is_told_once_while_the_rule_sleeps",
+        ),
+        red="not enough values to unpack",
     ),
     Guard(
         "a rule is its person's own",

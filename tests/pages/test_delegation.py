@@ -13,6 +13,7 @@ from interrupts.models import Step, Tool
 from tenants.clock import database_now
 from tenants.ids import uuid7
 from tests.approvals.house import House
+from tests.delegation.office import known
 from tests.pages.conftest import Open, nothing_changes
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -155,7 +156,8 @@ def test_a_rule_is_offered_beside_the_answer_and_never_in_it(
 ) -> None:
     house.tool("shop.note", roles={"amount": "number", "payment": "id"})
     asked = [PREDICATE["all"][0], PREDICATE["all"][2], {"f": "payment", "any": True}]
-    made = rule(house, tool=Tool.objects.get(name="shop.note").pk, predicate={"all": asked})
+    predicate = known({"all": asked})
+    made = rule(house, tool=Tool.objects.get(name="shop.note").pk, predicate=predicate)
     gate = house.ask("shop.note")
     page = browser_of("alice").get(f"/decisions/{gate.pk}")
     assert "Stop asking me about this?" in page.text

@@ -22,9 +22,10 @@ def stuck(house):
 def test_wishes_are_kept_for_the_person_alone(house):
     alice = Browser(house, "alice")
     page = alice.get("/notices")
-    assert page.count(" checked") == 7
+    assert page.count(" checked") == 8
     assert alice.post("/notices", page, reminders="on", outcomes="on") == "/notices?kept=1"
-    kept = Wishes(asked=False, votes=False, expiries=False, answers=False, interrupts=False)
+    gone = ("asked", "votes", "expiries", "answers", "interrupts", "rules")
+    kept = Wishes(**dict.fromkeys(gone, False))
     assert wishes_of(house.people["alice"].id) == kept
     assert wishes_of(house.people["bob"].id) == Wishes()
     assert "Kept." in text_of(alice.get("/notices?kept=1"))
@@ -34,7 +35,7 @@ def test_looking_at_wishes_changes_nothing(house):
     set_wishes(house.people["alice"], Wishes(asked=False))
     alice = Browser(house, "alice")
     with nothing_changes():
-        assert alice.get("/notices").count(" checked") == 6
+        assert alice.get("/notices").count(" checked") == 7
         assert alice.client.post("/notices").status_code == 403
 
 

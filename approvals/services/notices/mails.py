@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from approvals import owed
 from approvals.deciders import ASKED, REMINDER, SUBSTITUTE, UNDECIDABLE
-from approvals.services.notices import gates, interrupts, outcomes
+from approvals.services.notices import gates, interrupts, outcomes, rules
 from approvals.services.notices.wishes import reader_of
 from approvals.services.notices.words import Together, Told, plain, url
 from tenants.models import OutboxMessage, Tenant
@@ -37,6 +37,8 @@ _NEWS: Final[Mapping[str, News]] = {
     owed.RECOVERY: outcomes.to_settle,
     owed.FOUND: outcomes.found,
     owed.HELD: interrupts.held,
+    owed.SUGGESTED: rules.suggested,
+    owed.PAUSED: rules.paused,
 }
 _TOGETHER: Final[Mapping[str, Together]] = {
     ASKED: Together("decisions wait for you", "inbox"),
@@ -52,6 +54,8 @@ _TOGETHER: Final[Mapping[str, Together]] = {
     owed.RECOVERY: Together("calls have an unknown outcome, and are to be settled", "runs"),
     owed.FOUND: Together("unknown outcomes have been found out", "runs"),
     owed.HELD: Together("runs are interrupted and wait for an answer", "runs"),
+    owed.SUGGESTED: Together("rules are suggested to you", "delegation"),
+    owed.PAUSED: Together("rules of yours were paused", "delegation"),
 }
 
 

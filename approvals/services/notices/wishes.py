@@ -26,6 +26,7 @@ class Wishes:
     outcomes: bool = True
     recoveries: bool = True
     interrupts: bool = True
+    rules: bool = True
 
 
 WISHES: Final = tuple(one.name for one in fields(Wishes))
@@ -41,6 +42,8 @@ _WANTED: Final[Mapping[str, Callable[[Wishes], bool]]] = {
     owed.UNKNOWN: lambda wishes: wishes.outcomes,
     owed.RECOVERY: lambda wishes: wishes.recoveries,
     owed.HELD: lambda wishes: wishes.interrupts,
+    owed.SUGGESTED: lambda wishes: wishes.rules,
+    owed.PAUSED: lambda wishes: wishes.rules,
     owed.FOUND: lambda wishes: wishes.outcomes or wishes.recoveries,
 }
 

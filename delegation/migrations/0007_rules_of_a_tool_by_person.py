@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("delegation", "0005_each_tenant_apart")]
+    dependencies = [("delegation", "0006_answers_that_are_owed")]
     operations = [
         migrations.RemoveIndex("delegation", "rules_that_allow"),
         migrations.AddIndex(
