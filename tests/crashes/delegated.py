@@ -57,6 +57,12 @@ def publish(scene: Scene, _names: Names) -> None:
     rules.publish_template(scene.people["ada"], "book", PREDICATE)
 
 
+def collected(scene: Scene) -> Names:
+    names = allowed(scene)
+    events.collect()
+    return names
+
+
 def learned(scene: Scene) -> Names:
     names = allowed(scene)
     learning.catch_up()
@@ -133,7 +139,7 @@ def cases() -> dict[str, tuple[str, Callable[..., Any], Callable[..., Any], bool
             on_its_own(learning.catch_up),
             False,
         ),
-        "learn": (f"{SERVICES}.learning.learn", allowed, learn, False),
+        "learn": (f"{SERVICES}.learning.learn", collected, learn, False),
         "have rules fade": (f"{SERVICES}.learning.fade", over, on_its_own(learning.fade), False),
         "have rules expire": (
             f"{SERVICES}.learning.expire",
