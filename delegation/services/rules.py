@@ -335,10 +335,8 @@ def _is_in_force(rule: Delegation) -> bool:
 
 def _check_active(rule: Delegation) -> None:
     """Refuse more rules of a person for a tool's version than are read to decide one call."""
-    active = Delegation.objects.filter(
-        user=rule.user_id, tool=rule.tool, tool_number=rule.tool_number, status=S.ACTIVE
-    )
-    if active.count() >= MOST_ACTIVE:
+    alike = {"tool": rule.tool, "tool_number": rule.tool_number, "status": S.ACTIVE}
+    if Delegation.objects.filter(user=rule.user_id, **alike).count() >= MOST_ACTIVE:
         raise TooManyRules(f"{MOST_ACTIVE} of your rules speak for this tool already.")
 
 
