@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Exists, OuterRef, QuerySet
 
 from approvals import deciders, stages, substitutes
@@ -24,6 +25,7 @@ from approvals.shown import GateShown, Similar, similar_sql
 from interrupts.models import Question, Run, Step
 from interrupts.selectors import bodies
 from tenants.models import User
+from tenants.statements import prepared_rows
 
 
 def gates(agent_id: UUID | None = None) -> QuerySet[Gate]:
@@ -138,14 +140,19 @@ def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
         return {tool: Similar(*counts) for tool, counts in cursor.fetchall()}
 
 
+_SHOWN: Final = ("id", "position", "tool_name", "status", "outcome")  # in the model's order
+_PREVIOUS: Final = f"""
+SELECT {", ".join(_SHOWN)} FROM interrupts_step
+ WHERE run_id = %b::uuid AND position < %b::bigint ORDER BY position DESC LIMIT %b::bigint"""  # noqa: S608
+
+
 def previous_steps(step: Step, limit: int) -> list[Step]:
     """Return the steps of the run before this one, the latest ``limit``, oldest first.
 
     They are read as far as a gate shows them.
     """
-    before = Step.objects.filter(run=step.run_id, position__lt=step.position)
-    before = before.only("position", "tool_name", "status", "outcome")
-    return list(before.order_by("-position")[:limit])[::-1]
+    rows = prepared_rows(_PREVIOUS, [step.run_id, step.position, limit])
+    return [Step.from_db(DEFAULT_DB_ALIAS, _SHOWN, row) for row in reversed(rows)]
 
 
 def database_time() -> datetime:
