@@ -10,13 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
 from config.keys import StreamKey, current_key_id, stream_key
 from tenants.scope import current_tenant_id
+from tenants.statements import prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,10 @@ class Actor:
 
 
 SYSTEM = Actor("system", "abeyance")
+_EXTEND: Final = (
+    "SELECT seq, head FROM tenants_journal_extend(%b::uuid, %b::uuid, %b::bigint, %b::bytea,"
+    " %b::timestamptz, %b::text, %b::bytea, %b::bytea, %b::text, %b::text[], %b::text[])"
+)
 
 
 class Entry(NamedTuple):
@@ -75,25 +80,21 @@ def extend(
     The caller holds the lock of the row that heads the stream, and stores what is returned. ``at``
     is the database's clock read under that lock: the times in the rows it writes are the entries'.
     """
-    key = key_of(stream)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT seq, head FROM tenants_journal_extend"
-            "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            [
-                current_tenant_id(),
-                stream,
-                seq,
-                head,
-                at,
-                *key,
-                actor.text,
-                [entry.kind for entry in entries],
-                [entry.text for entry in entries],
-            ],
-        )
-        new_seq, new_head = cursor.fetchone()
-    return new_seq, bytes(new_head)
+    row = prepared(
+        _EXTEND,
+        [
+            current_tenant_id(),
+            stream,
+            seq,
+            head,
+            at,
+            *key_of(stream),
+            actor.text,
+            [entry.kind for entry in entries],
+            [entry.text for entry in entries],
+        ],
+    )
+    return row[0], bytes(row[1])
 
 
 def append_to_tenant(actor: Actor, *entries: Entry) -> None:
