@@ -80,7 +80,7 @@ def rule_of_carol(desk: Desk) -> str:
     if found:
         return str(found[0]["id"])
     asked = [
-        {"f": "@agent", "in": ["support-bot", "other-bot"]},
+        {"f": "@agent", "in": ["support-bot"]},
         {"f": "amount", "le": "9.50"},
         *({"f": name, "any": True} for name in ("customer", "payment", "reference")),
     ]
