@@ -193,16 +193,19 @@ def _of_one_person(work: Work, looked: _Looked) -> Drawn:
 
     Where several have rules for the tool, one of those who may decide the call is drawn, whatever
     their rules say of it: else what any of them allows would run, and each one's errors add up.
-    Whoever has not answered a check of it comes first.
+    Whoever has not answered a check of it comes first, where a rule of theirs still covers it; it
+    is asked again whoever is drawn.
     """
-    found = next((one for one in _speakers(work, looked) if _may(work, looked, one)), None)
-    if found is None:
-        return Drawn(())
-    return Drawn([rule for rule in found.rules if _covers(rule, looked)], _is_asked_again(found))
+    for one in _speakers(work, looked):
+        if _may(work, looked, one):
+            covering = [rule for rule in one.rules if _covers(rule, looked)]
+            if covering or not one.owes:
+                return Drawn(covering, _is_asked_again(one))
+    return Drawn(())
 
 
 def _is_asked_again(speaker: Speaker) -> bool:
-    return speaker.owes
+    return speaker.again
 
 
 def _speakers(work: Work, looked: _Looked) -> Iterator[Speaker]:

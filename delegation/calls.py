@@ -97,10 +97,14 @@ def _kept(name: str, role: Role, given: Mapping[str, Any], found: Canonical) -> 
 
 
 def shape_of(tool: Tool, call: Canonical) -> str:
-    """Return the digest of all that calls are compared by: what is free differs within it."""
+    """Return the digest of all that calls are compared by: what is free differs within it.
+
+    The workflow is not of it: an agent names it as it likes, and it changes nothing of the call.
+    """
+    values = {name: value for name, value in call.values.items() if name != WORKFLOW}
     amounts = {name: text(amount) for name, amount in call.amounts.items()}
     return predicates.sha256(
-        {"tool": [tool.id, tool.version], "values": dict(call.values), "amounts": amounts}
+        {"tool": [tool.id, tool.version], "values": values, "amounts": amounts}
     )
 
 

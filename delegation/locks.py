@@ -1,10 +1,11 @@
 """Every row lock of delegation.
 
 Order: a run and its agent's days (interrupts/locks.py), then rules' days by rule and day; or the
-stream of events; or what was learned of a person, then their rules by id, then the days. The tenant's
-row is locked last. A spot check is never waited for by whoever holds a run. What is proposed together may come to rules in any order: a day that is out of it
-is not waited for. A rule is locked so that what refers to it may still be written: whoever holds a
-day writes a use of the rule.
+stream of events; or what was learned of a person, then their rules by id, then the days. The
+tenant's row is locked last. A spot check is never waited for by whoever holds a run. What is
+proposed together may come to rules in any order: a day that is out of it is not waited for. A rule
+is locked so that what refers to it may still be written: whoever holds a day writes a use of the
+rule.
 """
 
 from __future__ import annotations

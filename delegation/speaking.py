@@ -56,7 +56,7 @@ ORDER BY rule.user_id"""  # noqa: S608 - names of ours
 def _speakers(who: str, which: str) -> str:
     """Return the SQL of the rules of ``who`` that speak now, with why each may not decide.
 
-    ``who`` has ``id`` and ``owes``.
+    ``who`` has ``id``, ``owes`` and ``again``.
     """
     refusal = refusal_sql(
         user="who.id", tool="asked.tool", agent="asked.agent", requester="asked.requester"
@@ -66,7 +66,8 @@ def _speakers(who: str, which: str) -> str:
     WITH asked AS MATERIALIZED (SELECT %b::uuid AS tool, %b::integer AS tool_number,
         %b::boolean AS learned, %b::uuid AS agent, %b::uuid AS requester,
         %b::text[] AS approvers, %b::timestamptz AS now_at, {which})
-    SELECT may.refusal, may.limits, may.inside, who.owes, {", ".join(f"rule.{name}" for name in READ)}
+    SELECT may.refusal, may.limits, may.inside, who.owes, who.again,
+        {", ".join(f"rule.{name}" for name in READ)}
     FROM asked CROSS JOIN {who}
     CROSS JOIN LATERAL (SELECT {refusal} AS refusal,
         {limits_sql(holder="who.id", tool="asked.tool")} AS limits,
@@ -75,9 +76,11 @@ def _speakers(who: str, which: str) -> str:
         AND (rule.expires_at IS NULL OR rule.expires_at > asked.now_at)"""  # noqa: S608
 
 
-# Those drawn, and before them whoever has not answered a check of the like.
+# Those drawn, and before them whoever has not answered a check of the like. It is asked again
+# whoever is drawn: those who owe an answer may have no rule by now that speaks for the call.
 _DRAWN: Final = f"""LATERAL (
-    SELECT one.id, min(one.place) AS place, bool_or(one.owes) AS owes FROM (
+    SELECT one.id, min(one.place) AS place, bool_or(one.owes) AS owes,
+        bool_or(bool_or(one.owes)) OVER () AS again FROM (
         SELECT first.id, first.place, false FROM unnest(asked.people) WITH ORDINALITY first(id, place)
         UNION ALL SELECT owed.person, 0, true
         FROM ({unanswered_sql(shape="asked.shape", call="asked.call")}) owed(check_id, person)
@@ -86,7 +89,8 @@ _OF_PEOPLE: Final = (
     _speakers(_DRAWN, "%b::text AS shape, %b::text AS call, %b::uuid[] AS people")
     + " ORDER BY who.place, who.id, rule.id"
 )
-_OWNER: Final = """LATERAL (SELECT one.user_id AS id, false AS owes FROM delegation_delegation one
+_OWNER: Final = """LATERAL (SELECT one.user_id AS id, false AS owes, false AS again
+    FROM delegation_delegation one
     WHERE one.id = asked.rule) who"""
 _OF_RULE: Final = _speakers(_OWNER, "%b::uuid AS rule") + " AND rule.id = asked.rule"
 
@@ -118,6 +122,7 @@ class Speaker:
     limits: Sequence[str]  # of their authority
     inside: bool  # one of the approvers
     owes: bool  # an answer to a check of the like
+    again: bool  # somebody owes one, whoever it is
     rules: list[Delegation]
 
 
@@ -168,8 +173,8 @@ def _read(statement: str, asked: Question, *which: Any) -> Sequence[Speaker]:
     """Return the speakers of a statement, whose rules come one after the other."""
     found: dict[UUID, Speaker] = {}
     rows = prepared_rows(statement, [*asked.parameters, *which])
-    for refusal, limits, inside, owes, *values in rows:
+    for refusal, limits, inside, owes, again, *values in rows:
         rule = Delegation.from_db(DEFAULT_DB_ALIAS, READ, values)
-        speaker = Speaker(rule.user_id, refusal, limits, inside, owes, [])
+        speaker = Speaker(rule.user_id, refusal, limits, inside, owes, again, [])
         found.setdefault(rule.user_id, speaker).rules.append(rule)
     return list(found.values())

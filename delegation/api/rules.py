@@ -103,7 +103,7 @@ class AcceptView(TenantView):
         refusals={
             **_OF_ACTS,
             "rule-changed": 409,
-            "too-many-rules": 409,
+            "too-many-rules": 422,
             "not-narrower": 422,
             "not-delegable": 422,
         },

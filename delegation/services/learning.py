@@ -192,6 +192,12 @@ def _heed_refusal(held: Sequence[Delegation], event: DecisionEvent) -> None:
     for rule in held:
         if rule.status == S.ACTIVE and (_is_of(rule, event) if lost else _refuses(rule, event)):
             rules.pause(rule, _why_asleep(event, lost=lost), SYSTEM, database_now())
+        elif lost and _is_of(rule, event) and _wakes_by_itself(rule):
+            rules.sleep_on(rule, PauseReason.UNREADABLE, SYSTEM, database_now())
+
+
+def _wakes_by_itself(rule: Delegation) -> bool:
+    return rule.status == S.PAUSED and rule.pause_reason not in HELD_BY_PEOPLE
 
 
 def _refuses(rule: Delegation, event: DecisionEvent) -> bool:

@@ -68,7 +68,10 @@ def accept(
     nothing of it. Raises Delegation.DoesNotExist, PeopleOnly, Forbidden (another person's, or an
     admin's pause), AlreadyRevoked, RuleChanged, NotDelegable, TooManyRules, NotNarrower.
     """
+    _check_person(principal)
     with _transaction():
+        # Whoever accepts another of theirs at once is counted, or waits to count this one.
+        locks.lock_learner(principal.id)
         rule = _own(principal, delegation_id)
         if rule.status == S.ACTIVE:
             return rule

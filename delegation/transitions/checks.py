@@ -48,9 +48,13 @@ def keep(work: Work, gate_id: UUID, check: Check) -> None:
 
 
 def _unanswered(check: Check) -> SpotCheck | None:
-    """Return the oldest check of the like without an answer; None: others have it in hand."""
+    """Return the oldest check of the like without an answer; None: others have it in hand.
+
+    The person's own come before those of others, who can be asked no more.
+    """
     owed = selectors.unanswered(check.shape, check.call)
-    return locks.try_check([one.check for one in owed if one.person == check.rule.user_id])
+    own = [one.check for one in owed if one.person == check.rule.user_id]
+    return locks.try_check(own or [one.check for one in owed])
 
 
 def _is_open(check: SpotCheck) -> bool:

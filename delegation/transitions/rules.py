@@ -97,11 +97,24 @@ def pause(
 ) -> None:
     """Have an active rule sleep; its person is told where it was not their own word."""
     move(rule, S.PAUSED)
+    _sleep(rule, reason, actor, now, note)
+    authority.raise_authority()
+
+
+def sleep_on(rule: Delegation, reason: PauseReason, actor: Actor, now: datetime) -> None:
+    """Have a rule that sleeps already sleep for another reason; its person is told of that too."""
+    if rule.status != S.PAUSED:
+        raise IllegalMove(f"A rule that is {rule.status} does not sleep on.")
+    _sleep(rule, reason, actor, now)
+
+
+def _sleep(
+    rule: Delegation, reason: PauseReason, actor: Actor, now: datetime, note: str = ""
+) -> None:
     rule.pause_reason, rule.note, rule.changed_at, rule.pause = reason, note, now, uuid7()
     rule.save()
     if reason != PauseReason.PERSON:
         owed.tell_of_rule(owed.PAUSED, rule.pause, rule.user_id, now)
-    authority.raise_authority()
     _tell(actor, "delegation.paused", rule, {"reason": reason.value, "note": note})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.urls import resolve
 
+from config.errors import DomainError
 from tenants.api import openapi
 from tenants.api.operation import Operation
 from tests.api.conftest import NO_SUCH, Api, published
@@ -61,6 +62,26 @@ def callers(path: str, method: str) -> list[str]:
 def test_everything_is_published_and_tested_here() -> None:
     assert len(published()) > 35
     assert len(posts()) > 15
+
+
+def statuses() -> dict[str, int]:
+    """By code, with what status each refusal is answered."""
+    found: list[type[DomainError]] = [DomainError]
+    for one in found:
+        found += one.__subclasses__()
+    return {one.code: one.status for one in found}
+
+
+def test_a_refusal_is_published_with_the_status_that_it_has() -> None:
+    said = [
+        (method, path, code, status)
+        for method, path in published()
+        for code, status in operation(path, method).refusals.items()
+    ]
+    assert len(said) > 50
+    answered = statuses()
+    assert len(answered) > 30
+    assert [one for one in said if answered.get(one[2], one[3]) != one[3]] == []
 
 
 def test_whoever_is_not_known_learns_nothing(api: Api) -> None:

@@ -216,6 +216,9 @@ def test_so_many_rules_of_a_person_speak_for_a_tool_and_no_more(office, alice, m
         rules.accept(alice, one.pk)
     with pytest.raises(TooManyRules):
         rules.accept(alice, made[2].pk)
+    path = f"/delegations/{made[2].pk}/accept"
+    answer = office.house.request("alice", "POST", path, {"version": 1})
+    assert (answer[0], answer[1]["code"]) == (422, "too-many-rules")
     assert fresh(made[2]).status == "suggested"
     rules.pause(alice, made[0].pk)
     assert rules.accept(alice, made[2].pk).status == "active"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
+
 import pytest
 
 from config.errors import InvalidBody
@@ -41,6 +44,35 @@ def test_a_person_has_so_many_rules_of_a_tool_and_one_more_once_one_has_ended(of
     rules.propose_by_hand(alice, "mail.send", PREDICATE)
     rules.dismiss(alice, first.pk)
     rules.propose_by_hand(alice, TOOL, PREDICATE)
+
+
+def test_no_more_rules_of_a_person_begin_at_once_than_may_speak(office, monkeypatch, at_once):
+    monkeypatch.setattr(rules, "MOST_ACTIVE", 1)
+    alice = office.house.people["alice"]
+    made = [rules.propose_by_hand(alice, TOOL, PREDICATE) for _ in range(3)]
+    counted, both = rules._check_active, Barrier(3)
+
+    def meet(rule):
+        # Whoever has counted waits for the others, unless they cannot come so far.
+        counted(rule)
+        with suppress(BrokenBarrierError):
+            both.wait(1)
+
+    monkeypatch.setattr(rules, "_check_active", meet)
+
+    def accept(rule):
+        def begin():
+            try:
+                return rules.accept(alice, rule.pk)
+            except TooManyRules as refusal:
+                return refusal
+
+        return begin
+
+    found = at_once(*map(accept, made))
+    refused = [one for one in found if isinstance(one, TooManyRules)]
+    begun = Delegation.objects.filter(status="active").count()
+    assert (len(refused), begun) == (2, 1)
 
 
 def test_so_many_templates_of_a_tool_are_offered(office):

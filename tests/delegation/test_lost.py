@@ -79,6 +79,24 @@ def test_a_learned_rule_is_not_woken_by_what_is_learned_since(office):
     assert check() == []
 
 
+def test_a_learned_rule_that_sleeps_already_sleeps_on_until_its_person_looks_at_it(office):
+    office.house.policy(delegation={"mode": "automatic"})
+    office.approve(26)
+    office.catch_up()
+    rule = Delegation.objects.get(status=DelegationStatus.ACTIVE)
+    Delegation.objects.update(check_share=1)
+    office.reject(order="o-8")
+    office.reject(order="o-9")
+    office.catch_up()
+    assert (fresh(rule).status, fresh(rule).pause_reason) == ("paused", "refused")
+    erase(office.reject(order="o-10").step_id)
+    office.catch_up()
+    assert (fresh(rule).status, fresh(rule).pause_reason) == ("paused", "unreadable")
+    rules.accept(office.house.people["alice"], rule.pk)
+    assert fresh(rule).status == "active"
+    assert check() == []
+
+
 def test_it_counts_against_the_proof_and_asks_about_all_of_the_tool():
     taught, plain = practised(times=12), practised(times=12)
     at = call(20_000).at

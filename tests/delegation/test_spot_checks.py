@@ -13,12 +13,13 @@ from approvals.models import Gate
 from approvals.services.grants import set_grants
 from delegation import explaining, figures
 from delegation.models import Delegation, SpotCheck
+from delegation.services import rules
 from delegation.services.rebuilding import check
 from interrupts.models import Interrupt
 from interrupts.services import looking, runs, steps
 from tenants.journal import SYSTEM
 from tests.approvals.house import fresh
-from tests.delegation.office import CALL, TOOL
+from tests.delegation.office import CALL, PREDICATE, TOOL, known
 
 
 def drawn(monkeypatch, number):
@@ -126,6 +127,57 @@ def test_whose_check_is_not_answered_is_asked_though_another_would_be_drawn(
     office.catch_up()
     assert SpotCheck.objects.latest("id").verdict is None
     assert office.propose().authorized_by == "delegation"
+
+
+def carols_too(office, monkeypatch):
+    """Carol has the same rule as Alice, and is drawn before her."""
+    with transaction.atomic():
+        set_grants(SYSTEM, {"alice": ["*"], "carol": ["*"]})
+    office.rule(who="carol")
+    carol = office.house.people["carol"].id
+    monkeypatch.setattr(
+        "delegation.speaking.in_drawn_order",
+        lambda people, *_: iter(sorted(people, key=lambda person: person != carol)),
+    )
+
+
+def test_another_name_for_the_work_does_not_escape_a_check(office, checked):
+    assert office.propose(run=office.house.run(workflow="elsewhere")).status == "waiting"
+    leave(office, checked, "cancelled")
+    assert office.propose(run=office.house.run(workflow="anywhere")).status == "waiting"
+
+
+@pytest.mark.parametrize("how", ["requester", "narrowed", "revoked"])
+def test_a_check_of_whom_nobody_can_ask_any_more_is_asked_of_who_is_drawn(
+    office, checked, monkeypatch, how
+):
+    carols_too(office, monkeypatch)
+    leave(office, checked, "cancelled")
+    alice, rule = office.house.people["alice"], checked_rule()
+    before, run = office.house.calls[:], None
+    if how == "requester":
+        run = office.house.run(requested_by="alice")
+    elif how == "narrowed":
+        basic = [*PREDICATE["all"][:3], {"f": "tier", "in": ["basic"]}]
+        rules.tighten(alice, rule.pk, known({"all": basic}))
+    else:
+        rules.revoke(alice, rule.pk)
+    again = office.propose(run=run)
+    assert (again.status, again.authorized_by) == ("waiting", None)
+    assert office.house.calls == before
+    first, second = SpotCheck.objects.order_by("id")
+    assert (first.awaits, second.after, second.share) == (False, first.pk, 0.25)
+    assert second.delegation.user.username == "carol"
+    assert office.propose().status == "waiting"  # until somebody answers
+    for gate in Gate.objects.filter(state="pending"):
+        office.house.look(gate, "carol")
+        office.house.decide("carol", gate)
+    assert office.propose().authorized_by == "delegation"
+
+
+def checked_rule():
+    """The rule of the first check."""
+    return SpotCheck.objects.earliest("id").delegation
 
 
 def test_a_step_that_was_asked_again_says_so_to_whoever_has_the_machine(office, checked):

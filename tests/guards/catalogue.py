@@ -1452,8 +1452,11 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "what decides one call is bounded",
         "8: however many rules a person has, so many are read to decide a call",
-        patch("delegation.services.rules._check_room", nothing),
-        (f"{ACTS}::test_so_many_rules_of_a_person_speak_for_a_tool_and_no_more",),
+        patch("delegation.services.rules._check_active", nothing),
+        (
+            f"{ACTS}::test_so_many_rules_of_a_person_speak_for_a_tool_and_no_more",
+            f"{LEARNED}/test_bounds.py::test_no_more_rules_of_a_person_begin_at_once_than_may_speak",
+        ),
     ),
     Guard(
         "a day is counted under its lock",
@@ -1492,6 +1495,8 @@ GUARDS: tuple[Guard, ...] = (
             f"{SPOT_CHECKS}::test_a_call_whose_spot_check_was_left_is_asked_again_until_somebody_answers[cancelled]",
             f"{SPOT_CHECKS}::test_another_name_for_the_same_does_not_escape_a_check_that_was_closed",
             f"{SPOT_CHECKS}::test_whose_check_is_not_answered_is_asked_though_another_would_be_drawn",
+            f"{SPOT_CHECKS}::test_a_check_of_whom_nobody_can_ask_any_more_is_asked_of_who_is_drawn[requester]",
+            f"{SPOT_CHECKS}::test_a_check_of_whom_nobody_can_ask_any_more_is_asked_of_who_is_drawn[revoked]",
         ),
     ),
     Guard(
