@@ -31,12 +31,14 @@ def tenant_table(table: str, *, key: str | None = "id") -> RunSQL:
     )
 
 
-def tenant_reference(table: str, column: str, target: str, *, key: str = "id") -> RunSQL:
+def tenant_reference(
+    table: str, column: str, target: str, *, key: str = "id", on_delete: str = "NO ACTION"
+) -> RunSQL:
     """Let ``table.column`` refer to rows of the same tenant in ``target`` only."""
     name = f"{table}_{column}_same_tenant"
     return RunSQL(
         f"ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY (tenant_id, {column})"
-        f" REFERENCES {target} (tenant_id, {key})",
+        f" REFERENCES {target} (tenant_id, {key}) ON DELETE {on_delete}",
         f"ALTER TABLE {table} DROP CONSTRAINT {name}",
     )
 

@@ -137,7 +137,10 @@ class Migration(migrations.Migration):
             },
         ),
         rls.tenant_table("approvals_grouppermission", key=None),
-        rls.tenant_reference("approvals_grouppermission", "group_id", "tenants_group"),
+        # Hosts of an older release remove groups too, and know nothing of what they were given.
+        rls.tenant_reference(
+            "approvals_grouppermission", "group_id", "tenants_group", on_delete="CASCADE"
+        ),
         rls.tenant_reference("approvals_grouppermission", "tool_id", "interrupts_tool"),
         rls.found_by_the_rest("approvals_grouppermission"),
         migrations.RunSQL(

@@ -51,6 +51,17 @@ def remove_groups(actor: Actor, names: Collection[str]) -> list[Change]:
     return changes
 
 
+def leave_groups(members: Collection[Membership]) -> list[Change]:
+    """Take these members out of every group; the caller records what is returned."""
+    usernames = {member.user.username for member in members}
+    changes: list[Change] = []
+    for name, before in sorted(_held().items()) if usernames else ():
+        if leaving := before & usernames:
+            changes.append(_change(name, before, before - leaving))
+    GroupMember.objects.filter(membership__in=[member.pk for member in members]).delete()
+    return changes
+
+
 def members_of_groups() -> dict[str, set[str]]:
     """Return the tenant's groups, each with its members by username."""
     return {name: set() for name in Group.objects.values_list("name", flat=True)} | _held()

@@ -11,6 +11,7 @@ from tenants.changes import Change, Issued, State, record, refuse_own
 from tenants.journal import Actor
 from tenants.models import Membership, User, UserToken
 from tenants.services import credentials
+from tenants.services.groups import leave_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ def set_members(
 
     A person who is not known yet is made. One who is known is only made a member: their name,
     e-mail address and password are their own, whichever tenant asks. Those who leave lose their
-    tokens. With ``issued`` whoever joins, or never had one, gets a token (unless ``tokens`` says
-    otherwise), and a person just made a password.
+    tokens, and who comes back is in none of the groups of before. With ``issued`` whoever joins, or
+    never had one, gets a token (unless ``tokens`` says otherwise), and a person just made a password.
     Raises AnotherPerson, and OwnAuthority for somebody who would join, or take another role than
     they have, by themselves; nothing is changed then.
     """
@@ -51,8 +52,10 @@ def set_members(
     _refuse_own_roles(actor, wanted, people)
     people.update(_make_people([one for one in wanted if one.username not in people], issued))
     members = {member.user.username: member for member in Membership.objects.select_related("user")}
+    back = [m for one in wanted if (m := members.get(one.username)) and not m.active]
     changes = _join([one for one in wanted if one.username not in members], people, members)
     changes += [change for one in wanted if (change := _adjust(members[one.username], one.role))]
+    changes += leave_groups(back)
     if others_leave:
         staying = {one.username for one in wanted}
         changes += _leave([m for name, m in members.items() if m.active and name not in staying])

@@ -19,10 +19,10 @@ from interrupts.models import Run, Step
 from tenants.errors import OwnAuthority
 from tenants.ids import uuid7
 from tenants.journal import SYSTEM, Actor
-from tenants.models import Group, JournalEntry, Membership, Tenant
+from tenants.models import Group, JournalEntry, Membership, Tenant, User
 from tenants.scope import tenant_scope
 from tenants.services.groups import remove_groups, set_groups
-from tenants.services.people import MemberWanted, set_members
+from tenants.services.people import MemberWanted, remove_members, set_members
 from tests.approvals.house import House, fresh
 from tests.approvals.test_authority import ROLES, make_place
 from tests.approvals.test_limits import ASKS, TWO, UP_TO_500, costing, grant, inboxes, within
@@ -131,6 +131,21 @@ def test_what_ends_it_is_seen_by_every_way_to_ask(grouped, lose):
         grouped.decide("bob", gate)
     refresh_inboxes()
     assert (inboxes(gate), fresh(gate).undecidable_at is None) == (set(), False)
+
+
+def test_who_left_the_tenant_and_comes_back_has_nothing_by_their_former_groups(grouped):
+    gate = grouped.ask()
+    bob = User.objects.get(pk=grouped.people["bob"].id)
+    with transaction.atomic():
+        remove_members(SYSTEM, ["bob"])
+        set_members(SYSTEM, [MemberWanted("bob", bob.email, "approver")])
+        refresh_inboxes()
+    assert inboxes(gate) == set()
+    before = grouped.trace(gate)
+    with pytest.raises(NotAnApprover):
+        grouped.decide("bob", gate)
+    assert grouped.trace(gate) == before
+    assert refusal(grouped.people["bob"].id, gate.tool_id, gate.run.agent_id) == "not-an-approver"
 
 
 def refusal(user, tool, agent) -> str | None:

@@ -221,3 +221,26 @@ def test_a_substitute_is_told_of_what_is_handed_to_whom_they_stand_in_for(away: 
     hand(away, last, "carol", "alice")
     substitutions.end_as(away.people["alice"], row.pk)
     assert told("bob") == []
+
+
+@pytest.mark.parametrize(("giver", "to"), [("carol", "alice"), ("alice", "carol")])
+def test_who_stands_in_for_both_is_told_for_whom_it_waits_now(
+    away: House, giver: str, to: str
+) -> None:
+    """Both might decide it; it waits for the one to whom the other has handed it."""
+    grant(carol=["payments.*"])
+    User.objects.filter(pk=away.people["carol"].id).update(first_name="Carol", last_name="Cole")
+    for person in ("alice", "carol"):
+        now = database_now()
+        substitutions.set_as(
+            away.people[person], substitute="bob", starts_at=None, ends_at=now + timedelta(hours=1)
+        )
+    assert told("bob") == []
+    gate = away.ask()
+    hand(away, gate, giver, to)
+    name = {"alice": "Alice Ames", "carol": "Carol Cole"}[to]
+
+    mails = told("bob")
+
+    assert sorted(one.subject[:9] for one in mails) == ["Handed on", "Low risk,"]
+    assert all(f"For: {name}, for whom you stand in" in one.body for one in mails)

@@ -524,6 +524,12 @@ GUARDS: tuple[Guard, ...] = (
         (f"{GROUPS}::test_nobody_gives_a_group_that_they_are_in_what_it_has_not",),
     ),
     Guard(
+        "who comes back is in no group of before",
+        "1: authority by a group ends with the membership, and begins with no later one",
+        patch("tenants.services.people.leave_groups", always(value=())),
+        (f"{GROUPS}::test_who_left_the_tenant_and_comes_back_has_nothing_by_their_former_groups",),
+    ),
+    Guard(
         "a_group_is_given_a_tool_once",
         "1: the database keeps one grant of a group and tool, so that none is looser beside another",
         drop_constraint("approvals_grouppermission", "a_group_is_given_a_tool_once"),

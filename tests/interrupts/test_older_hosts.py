@@ -4,10 +4,10 @@ import pytest
 from django.db import connection, transaction
 from guardian.shortcuts import assign_perm
 
-from approvals.models import ToolPermission
+from approvals.models import GroupPermission, ToolPermission
 from interrupts.models import Run, ToolVersion
 from tenants.ids import uuid7
-from tenants.models import Agent, User
+from tenants.models import Agent, Group, User
 
 NEW = {
     Run: {"verdicts_awaited": 0, "verdicts_holding": 0, "reserved_cost": 0},
@@ -47,3 +47,12 @@ def test_what_an_older_host_grants_has_no_limits(house):
     ToolPermission.objects.filter(pk=granted.pk).update(limits=["arguments.n < 5"])
     as_older(granted, {"limits": []}, id=uuid7(), user_id=house.people["olga"].id)
     assert ToolPermission.objects.get(user=house.people["olga"].id).limits == []
+
+
+def test_what_a_group_was_given_ends_with_it_where_an_older_host_removes_it(house):
+    for name in ("finance", "leads"):
+        group = Group.objects.create(name=name)
+        GroupPermission.objects.create(group=group, tool=house.tool(name).tool)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM tenants_group WHERE name = 'finance'")
+    assert GroupPermission.objects.get().group.name == "leads"

@@ -24,7 +24,7 @@ from tenants.scope import tenant_scope
 from tenants.services.agents import AgentWanted, set_agents
 from tenants.services.groups import set_groups
 from tenants.services.organisations import make_tenant, rename_tenant
-from tenants.services.people import AnotherPerson, MemberWanted, set_members
+from tenants.services.people import AnotherPerson, MemberWanted, remove_members, set_members
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.tenants.api_urls")]
 
@@ -200,6 +200,21 @@ def test_groups_hold_whom_they_should(acme: Tenant) -> None:
     assert version(acme) == before + 1
     assert list(Group.objects.values_list("name", flat=True)) == ["finance"]
     assert GroupMember.objects.get().membership.user.username == "alice"
+
+
+def test_who_comes_back_is_in_no_group_of_before_and_the_journal_says_so(acme: Tenant) -> None:
+    set_members(ADA, [ALICE, BOB])
+    set_groups(ADA, {"finance": ["alice", "bob"], "leads": ["alice"]})
+    remove_members(ADA, ["bob"])
+    assert kinds(set_members(ADA, [ALICE, BOB])) == [
+        ("member", "bob", "added", False),
+        ("group", "finance", "changed", True),
+    ]
+    said = JournalEntry.objects.filter(kind="group.changed").get().text
+    assert '"after":{"members":["alice"]},"before":{"members":["alice","bob"]}' in said
+    held = GroupMember.objects.values_list("group__name", "membership__user__username")
+    assert sorted(held) == [("finance", "alice"), ("leads", "alice")]
+    changed_nothing(acme, lambda: set_members(ADA, [ALICE, BOB]))
 
 
 def test_a_group_holds_members_only(acme: Tenant) -> None:

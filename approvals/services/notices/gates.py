@@ -65,14 +65,12 @@ def standing_in(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
 
 def handed(recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     """Tell of what was handed to the person, or to one that they stand in for, and waits there."""
-    given = Assignment.objects.filter(gate__in=named, passed_at=None, handed_at__isnull=False)
-    holders = set(given.values_list("gate_id", "user_id"))
+    given = Assignment.objects.filter(passed_at=None, handed_at__isnull=False)
     return [
         _waiting(gate, "Handed on: ", _HANDED_FOR, of)
         if of
         else _waiting(gate, "Handed to you: ", _HANDED)
-        for gate, of in _asked_of(recipient, _gates(named))
-        if (gate.pk, of.pk if of else recipient) in holders
+        for gate, of in _asked_of(recipient, _gates(named), given)
     ]
 
 
@@ -101,22 +99,31 @@ def answered(_recipient: UUID, named: Sequence[UUID]) -> list[Told]:
     return [_answered(gate, one) for one in asked if (gate := gates[one.gate]).state in OPEN_GATES]
 
 
-def _asked_of(recipient: UUID, gates: QuerySet[Gate]) -> list[tuple[Gate, User | None]]:
+def _asked_of(
+    recipient: UUID, gates: QuerySet[Gate], asked: QuerySet[Assignment] | None = None
+) -> list[tuple[Gate, User | None]]:
     """Return those that wait for the person, or for one they stand in for: then with whom.
 
-    The latter they may decide now by that one's authority.
+    The latter they may decide now by that one's authority. It waits as ``asked`` says: by default
+    for everybody who has not handed it on.
     """
     people = substitutes.stood_for(recipient)
     waits = substitutes.waits_for(recipient, people)
     found = list(gates.filter(waits, state__in=sorted(OPEN_GATES)))
-    if not people:
-        return [(gate, None) for gate in found]
-    asked = Assignment.objects.filter(user=recipient, gate__in=found, passed_at=None)
-    own = set(asked.values_list("gate_id", flat=True))
-    may = deciders.entitled([gate.pk for gate in found if gate.pk not in own], [recipient])
+    rows = Assignment.objects.filter(passed_at=None) if asked is None else asked
+    rows = rows.filter(user__in=[recipient, *people], gate__in=found)
+    pairs = set(rows.values_list("gate_id", "user_id"))
+    left = [gate.pk for gate in found if (gate.pk, recipient) not in pairs]
+    may = deciders.entitled(left, [recipient]) if people and left else {}
     names = User.objects.in_bulk(people)
-    holders = {gate: names[of] for gate, ways in may.items() for _, of in ways if of in names}
-    return [(gate, holders.get(gate.pk)) for gate in found if gate.pk in own or gate.pk in holders]
+    holders = {
+        gate: names[of] for gate, ways in may.items() for _, of in ways if (gate, of) in pairs
+    }
+    return [
+        (gate, holders.get(gate.pk))
+        for gate in found
+        if (gate.pk, recipient) in pairs or gate.pk in holders
+    ]
 
 
 def _gates(named: Sequence[UUID]) -> QuerySet[Gate]:
