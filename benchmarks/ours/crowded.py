@@ -60,4 +60,4 @@ def first_event(rule: Delegation, events: int) -> None:
         },
     )
     EventStream.objects.create(sequence=events)
-    LearnerState.objects.create(user_id=rule.user_id, sequence=events)
+    LearnerState.objects.update_or_create(user_id=rule.user_id, defaults={"sequence": events})

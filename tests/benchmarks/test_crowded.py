@@ -51,7 +51,7 @@ def first_event(rule):
             "answer": {"seconds": 9.0, "opened": True, "bulk": False},
         },
     )
-    LearnerState.objects.create(user_id=rule.user_id, sequence=EVENTS)
+    LearnerState.objects.update_or_create(user_id=rule.user_id, defaults={"sequence": EVENTS})
 
 
 def test_everybody_of_a_crowd_has_rules_that_speak_and_events_that_teach(office, owner):
