@@ -129,9 +129,8 @@ def _by_rule(work: Work, step: Step, body: bytes, asked: Judgement) -> Judgement
     drawn = _of_one_person(work, looked)
     for rule in drawn.rules:
         if drawn.again or coin(_key(), str(step.pk)) < rule.check_share:
-            checked[looked.same] = (
-                step.pk
-            )  # what is proposed together with it sees no row of it yet
+            # What is proposed together with it sees no row of it yet.
+            checked[looked.same] = step.pk
             check = Check(rule, looked.shape, looked.same, drawn.again)
             return dataclasses.replace(asked, detail={**asked.detail, _CHECK: check})
         day = _day(work, rule)

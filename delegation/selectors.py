@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db.models import Count, Max, QuerySet
 
+from approvals.models import OPEN_GATES
 from delegation import backtests, calls, words
 from delegation.models import (
     DecisionEvent,
@@ -294,6 +295,9 @@ class Owed(NamedTuple):
     person: UUID
 
 
+_OPEN: Final = ", ".join(f"'{state}'" for state in sorted(OPEN_GATES))
+
+
 def unanswered_sql(*, shape: str, call: str) -> str:
     """Return the statement of `Owed`, the oldest first; both arguments are SQL.
 
@@ -306,7 +310,7 @@ def unanswered_sql(*, shape: str, call: str) -> str:
         AND NOT EXISTS (SELECT FROM approvals_decision said
             WHERE said.gate_id = one.gate AND said.delegation IS NULL)
         AND (one.call = {call} OR NOT EXISTS (SELECT FROM approvals_gate asked_of
-            WHERE asked_of.id = one.gate AND asked_of.state IN ('preparing', 'pending')))
+            WHERE asked_of.id = one.gate AND asked_of.state IN ({_OPEN})))
     ORDER BY one.id"""  # noqa: S608 - SQL of ours
 
 
