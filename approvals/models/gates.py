@@ -124,17 +124,17 @@ class Gate(TenantOwned):
 
     rule = models.CharField(max_length=200)  # the strictest that fired
     triggers = models.JSONField()
-    policy_version = models.PositiveIntegerField()
-    quorum = models.PositiveSmallIntegerField(default=1)
+    policy_version = models.IntegerField()
+    quorum = models.SmallIntegerField(default=1)
     stages = models.JSONField(default=list)  # of several: approvers and quorum of each, in order
-    stage = models.PositiveSmallIntegerField(null=True)  # the one that is open, or was last; from 1
+    stage = models.SmallIntegerField(null=True)  # the one that is open, or was last; from 1
     approvers = ArrayField(models.CharField(max_length=100), default=list)  # groups; none: all
     routing = models.JSONField(default=dict)
     twin = models.UUIDField(null=True)
     expires_at = models.DateTimeField(null=True)
     on_expiry = models.CharField(max_length=8, null=True)
     due_at = models.DateTimeField(null=True)  # when a worker should look at it: preview, expiry
-    preview_tries = models.PositiveSmallIntegerField(default=0)
+    preview_tries = models.SmallIntegerField(default=0)
     preview_until = models.DateTimeField(null=True)  # a worker is taking it, and has till then
     undecidable_at = models.DateTimeField(null=True)  # found that nobody may decide it
     opened_at = models.DateTimeField()
@@ -178,17 +178,9 @@ class Gate(TenantOwned):
                 condition=Q(state__in=["preparing", "pending"]),
                 name="one_pending_gate_per_step",
             ),
-            # Nothing expires into approval.
-            models.CheckConstraint(
-                condition=Q(on_expiry=None) | Q(on_expiry__in=["reject", "cancel", "escalate"]),
-                name="a_gate_expires_into_no_approval",
-            ),
             models.CheckConstraint(condition=Q(quorum__gte=1), name="a_gate_needs_somebody"),
-            # Of several stages one is open.
-            models.CheckConstraint(
-                condition=Q(stages=[], stage=None) | (~Q(stages=[]) & Q(stage__gte=1)),
-                name="a_gate_with_stages_has_an_open_one",
-            ),
+            # Besides, as promises of migration 0028: a_gate_expires_into_no_approval and
+            # a_gate_with_stages_has_an_open_one.
         ]
 
     def __str__(self) -> str:
@@ -216,8 +208,8 @@ class Decision(TenantOwned):
     reason = models.TextField(null=True)  # in the person's own words
     reason_code = models.CharField(max_length=50, null=True)  # of the declared one that they chose
     reason_text = models.TextField(null=True)  # what that one said
-    policy_version = models.PositiveIntegerField()
-    stage = models.PositiveSmallIntegerField(null=True)  # in which it was said, where there are any
+    policy_version = models.IntegerField()
+    stage = models.SmallIntegerField(null=True)  # in which it was said, where there are any
     counts = models.BooleanField(default=True)
     bulk = models.BooleanField(default=False, db_default=False)  # approved together with others
     at = models.DateTimeField()
@@ -249,12 +241,7 @@ class Decision(TenantOwned):
                 condition=Q(counts=True, acting_for__isnull=False),
                 name="one_counting_vote_for_a_person",
             ),
-            # A code alone would say nothing once its policy has gone.
-            models.CheckConstraint(
-                condition=Q(reason_code=None, reason_text=None)
-                | Q(reason_code__isnull=False, reason_text__isnull=False),
-                name="a_chosen_reason_has_its_text",
-            ),
+            # Besides, as a promise of migration 0028: a_chosen_reason_has_its_text.
         ]
 
     @property

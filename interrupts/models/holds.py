@@ -69,11 +69,7 @@ class Interrupt(TenantOwned):
             ),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(status="open", resolution=None, resolved_at=None)
-                | Q(status="resolved", resolution__isnull=False, resolved_at__isnull=False),
-                name="interrupt_resolution_is_all_or_nothing",
-            ),
+            # Besides, as a promise of migration 0017: interrupt_resolution_is_all_or_nothing.
             models.UniqueConstraint(
                 fields=["step", "reason"],
                 condition=Q(status="open", step__isnull=False),

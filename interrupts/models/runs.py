@@ -31,13 +31,23 @@ class Run(TenantOwned):
         User, on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
     )
     parent = models.ForeignKey(
-        "self", on_delete=models.PROTECT, null=True, related_name="children", db_constraint=False
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="children",
+        db_constraint=False,
+        db_index=False,
     )
     root = models.UUIDField(default=uuid7, editable=False)
     # The ids of its ancestors, the root first: a family is stopped in one statement.
     path = ArrayField(models.UUIDField(), default=list, editable=False)
     forked_from = models.ForeignKey(
-        "self", on_delete=models.PROTECT, null=True, related_name="forks", db_constraint=False
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="forks",
+        db_constraint=False,
+        db_index=False,
     )
     key_scope = models.UUIDField(default=uuid7, editable=False)  # the first run of its forks
 
@@ -99,6 +109,12 @@ class Run(TenantOwned):
             models.Index(fields=["agent", "id"], name="run_of_agent"),
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="run_due"),
             models.Index(fields=["root"], name="run_family"),
+            models.Index(
+                fields=["parent"], condition=Q(parent__isnull=False), name="run_of_parent"
+            ),
+            models.Index(
+                fields=["forked_from"], condition=Q(forked_from__isnull=False), name="run_of_origin"
+            ),
             models.Index(
                 fields=["status", "suspension"], condition=Q(ended_at=None), name="run_live"
             ),

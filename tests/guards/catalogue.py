@@ -938,7 +938,7 @@ GUARDS: tuple[Guard, ...] = (
             "ALTER POLICY interrupts_checkpoint_tenant ON interrupts_checkpoint USING (tenant_id ="
             " nullif(current_setting('abeyance.tenant_id', true), '')::uuid)"
         ),
-        ("tests/test_indexes.py::test_no_frequent_statement_walks_all_that_a_tenant_has[held]",),
+        ("tests/test_indexes.py::test_no_frequent_statement_walks_all_that_a_tenant_has[seen]",),
     ),
     Guard(
         "the latest gates are found from the end of an index",
