@@ -121,21 +121,24 @@ def test_what_several_say_at_once_is_one_statement_in_the_order_it_was_said(
 @pytest.mark.django_db
 def test_the_two_that_extend_a_stream_write_the_same(acme: World) -> None:
     said = [Entry("a.made", {"text": "ä😀"}), Entry("b.made", {"n": 1.5}), Entry("c.made")]
+    ways: dict[str, str | list[str]] = {
+        "tenants_journal_extend": ALICE.text,
+        "tenants_journal_extend_by": [ALICE.text] * 3,
+    }
     with tenant_scope(acme.id):
-        streams = uuid7(), uuid7()
-        key = journal.key_of(streams[0])
+        streams = [uuid7() for _ in ways]
         # Under one key, so that what is left to differ is what each function makes of the same.
+        key = journal.key_of(streams[0])
         with connection.cursor() as cursor:
-            for stream, name, speaks in zip(
-                streams,
-                ("tenants_journal_extend", "tenants_journal_extend_by"),
-                (ALICE.text, [ALICE.text] * 3),
-                strict=True,
-            ):
+            for stream, (name, speaks) in zip(streams, ways.items(), strict=True):
                 cursor.execute(
-                    f"SELECT seq, head FROM {name}(%s, %s, 0, ''::bytea, %s, %s, %s, %s, %s, %s, %s)",
+                    f"SELECT {name}(%s, %s, 0, '', %s, %s, %s, %s, %s, %s, %s)",
                     [
-                        *(acme.id, stream, NOW, *key, speaks),
+                        acme.id,
+                        stream,
+                        NOW,
+                        *key,
+                        speaks,
                         [entry.kind for entry in said],
                         [entry.text for entry in said],
                     ],
