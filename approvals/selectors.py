@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 
 from approvals import deciders, stages, substitutes
@@ -140,19 +140,35 @@ def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
         return {tool: Similar(*counts) for tool, counts in cursor.fetchall()}
 
 
-_SHOWN: Final = ("id", "position", "tool_name", "status", "outcome")  # in the model's order
+class PreviousStep(NamedTuple):
+    """A step as far as the gate of a later one shows it."""
+
+    id: UUID
+    position: int
+    tool_name: str
+    status: str
+    outcome: str | None
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        return {
+            "id": str(self.id),
+            "position": self.position,
+            "tool": self.tool_name,
+            "status": self.status,
+            "outcome": self.outcome,
+        }
+
+
 _PREVIOUS: Final = f"""
-SELECT {", ".join(_SHOWN)} FROM interrupts_step
+SELECT {", ".join(PreviousStep._fields)} FROM interrupts_step
  WHERE run_id = %b::uuid AND position < %b::bigint ORDER BY position DESC LIMIT %b::bigint"""  # noqa: S608
 
 
-def previous_steps(step: Step, limit: int) -> list[Step]:
-    """Return the steps of the run before this one, the latest ``limit``, oldest first.
-
-    They are read as far as a gate shows them.
-    """
+def previous_steps(step: Step, limit: int) -> list[PreviousStep]:
+    """Return the steps of the run before this one, the latest ``limit``, oldest first."""
     rows = prepared_rows(_PREVIOUS, [step.run_id, step.position, limit])
-    return [Step.from_db(DEFAULT_DB_ALIAS, _SHOWN, row) for row in reversed(rows)]
+    return [PreviousStep(*row) for row in reversed(rows)]
 
 
 def database_time() -> datetime:

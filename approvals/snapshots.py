@@ -19,7 +19,7 @@ from config.keys import current_key_id, derive
 from interrupts import templates
 from interrupts.digests import call_digest
 from interrupts.effects import Preview, PreviewFailed
-from interrupts.models import Effect, Risk, Run, Step, StepStatus, ToolVersion
+from interrupts.models import Effect, Risk, Run, Step, ToolVersion
 from tenants import imprints
 
 MAX_PREVIEW_BYTES: Final = 64 * 1024
@@ -191,16 +191,6 @@ def _by_object(shown: Mapping[str, Any]) -> dict[str, list[bytes]]:
             jsontext.canonical([change["before"], change["after"]])
         )
     return {name: sorted(changes) for name, changes in found.items()}
-
-
-def previous_step(step: Step) -> dict[str, Any]:
-    return {
-        "id": str(step.pk),
-        "position": step.position,
-        "tool": step.tool_name,
-        "status": StepStatus(step.status).value,
-        "outcome": step.outcome,
-    }
 
 
 def risks(version: ToolVersion, step: Step, *, undoable: bool) -> dict[str, Any]:

@@ -143,9 +143,7 @@ def made_gate(
         risk=version.risk,
         effect=version.effect,
         arguments=step.arguments,
-        why=snapshots.why(
-            work.run, step, asked, [snapshots.previous_step(one) for one in previous]
-        ),
+        why=snapshots.why(work.run, step, asked, [one.shown for one in previous]),
         what_could_go_wrong=snapshots.risks(version, step, undoable=offers.compensate),
         twin=step.twin,
         expires_at=judgement.expires_at,

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -125,15 +124,14 @@ class Work:
         run = self.run
         self._say_how_it_is_suspended()
         if self.entries:
-            for speaker, entries in groupby(self.entries, key=lambda entry: entry.by):
-                run.journal_seq, run.journal_hash = journal.extend(
-                    run.pk,
-                    seq=run.journal_seq,
-                    head=bytes(run.journal_hash),
-                    at=self.now,
-                    actor=speaker or self.actor,
-                    entries=list(entries),
-                )
+            run.journal_seq, run.journal_hash = journal.extend(
+                run.pk,
+                seq=run.journal_seq,
+                head=bytes(run.journal_hash),
+                at=self.now,
+                actor=self.actor,
+                entries=self.entries,
+            )
             self.entries = []
             if self.counts:
                 run.state_version += 1

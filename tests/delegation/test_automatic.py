@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import timedelta
 from unittest.mock import Mock, patch
@@ -29,6 +30,7 @@ from tenants.models import Agent, JournalEntry
 from tests.approvals.house import fresh
 from tests.clock import move
 from tests.delegation.office import CALL, DAY, PREDICATE, ROLES, SCHEMA, TOOL, kinds
+from tests.interrupts.history import assert_history_holds
 
 ASKS = {"name": "ask", "trigger": "action", "tools": ["*"], "then": "approve"}
 
@@ -84,6 +86,21 @@ def test_the_journal_tells_that_the_rule_decided_and_what_it_said(office):
         assert f'"actor":{{"id":"{rule.pk}","kind":"delegation"}}' in told[kind].replace(" ", "")
     assert rule.sha256 in told["gate.decided"]
     assert '"kind":"agent"' in told["step.proposed"].replace(" ", "")
+
+
+def test_what_the_agent_and_the_rule_say_is_written_to_the_journal_at_once(office):
+    office.rule()
+    run = office.house.run()
+    before = JournalEntry.objects.filter(stream=run.pk).count()
+    with patch.object(statements, "_bind", wraps=statements._bind) as sent:
+        runs(office, lambda: office.propose(run=run))
+    texts = [text for (_, text, _), _ in sent.call_args_list]
+    assert sum("tenants_journal" in text for text in texts) == 1
+    entries = JournalEntry.objects.filter(stream=run.pk).order_by("seq")[before:]
+    speakers = [json.loads(entry.text)["actor"]["kind"] for entry in entries]
+    assert speakers[0] == "agent"
+    assert speakers[-3:] == ["delegation"] * 3
+    assert_history_holds(run)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +301,7 @@ def sent(act):
     return len(plain) + prepared.call_count
 
 
-def test_a_step_that_a_rule_decides_costs_five_statements_more_than_one_that_policy_allows(office):
+def test_a_step_that_a_rule_decides_costs_four_statements_more_than_one_that_policy_allows(office):
     allowed = {"name": "free", "trigger": "action", "tools": ["free.make"], "then": "allow"}
     office.house.tool("free.make", arguments=SCHEMA, roles=ROLES)
     office.house.policy(allowed, {**ASKS, "tools": [TOOL]})
@@ -297,7 +314,7 @@ def test_a_step_that_a_rule_decides_costs_five_statements_more_than_one_that_pol
     for propose in proposals:  # what is remembered from now on
         propose()
     costs = [sent(propose) for propose in proposals]
-    assert costs[1] - costs[0] == 5
+    assert costs[1] - costs[0] == 4
 
 
 def test_who_asked_to_see_everything_is_asked(office):

@@ -819,6 +819,18 @@ GUARDS: tuple[Guard, ...] = (
         red="Damaged",  # a run whose history does not verify is not resumed
     ),
     Guard(
+        "journal chain of several speakers",
+        "5: each entry is hashed with the one before it, whoever speaks",
+        rewrite(
+            "tenants_journal_extend_by",
+            ("sha256(p_outer || sha256(p_inner || head ||", "sha256(sha256("),
+        ),
+        (
+            f"{ROWS}::test_each_entry_is_chained_to_the_one_before_it_under_a_key_outside_the_database",
+        ),
+        red="Damaged",  # a run whose history does not verify is not resumed
+    ),
+    Guard(
         "what starts is what the journal authorises",
         "5: no forged decision and no second run of a step, whatever the rows say",
         both(

@@ -7,12 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.db import DatabaseError, connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 
 from config.keys import derive
-from tenants import journal
+from tenants import journal, statements
 from tenants.ids import uuid7
 from tenants.journal import Actor, Entry
 from tenants.models import JournalEntry, Tenant
@@ -79,6 +81,75 @@ def test_two_streams_are_chained_under_two_keys(acme: World) -> None:
     assert recomputed(run, [of_run]) == [head]
     assert recomputed(acme.id, [of_run]) != [head]
     assert bytes(of_tenant.hash) != head
+
+
+@pytest.mark.django_db
+def test_what_several_say_at_once_is_one_statement_in_the_order_it_was_said(
+    acme: World,
+) -> None:
+    rule, bob = Actor("delegation", "rule-1"), Actor("user", 'bob "\n"')
+    said = [
+        Entry("step.proposed", {"n": 1}),
+        Entry("gate.decided", {"text": 'ä "quoted" \\ \n\r\u2028 😀'}, rule),
+        Entry("step.authorized", by=rule),
+        Entry("run.paused", {"n": None}),
+        Entry("run.resumed", {"n": 2}, bob),
+    ]
+    run = uuid7()
+    with tenant_scope(acme.id):
+        with (
+            CaptureQueriesContext(connection) as plain,
+            patch.object(statements, "_execute", wraps=statements._execute) as prepared,
+        ):
+            seq, head = journal.extend(run, seq=0, head=b"", at=NOW, actor=ALICE, entries=said)
+        found = list(JournalEntry.objects.filter(stream=run).order_by("seq"))
+    assert (len(plain), prepared.call_count) == (0, 1)
+    assert [entry.text for entry in found] == [
+        f'{{"actor":{(entry.by or ALICE).text},"at":"2026-01-02T03:04:05.678901Z",'
+        f'"data":{entry.text},"kind":"{entry.kind}","seq":{at}}}'
+        for at, entry in enumerate(said, 1)
+    ]
+    speakers = [json.loads(entry.text)["actor"] for entry in found]
+    assert speakers == [one.as_json for one in (ALICE, rule, rule, ALICE, bob)]
+    assert [(entry.seq, entry.kind) for entry in found] == [
+        (at, entry.kind) for at, entry in enumerate(said, 1)
+    ]
+    assert [bytes(entry.hash) for entry in found] == recomputed(run, found)
+    assert (seq, head) == (5, bytes(found[-1].hash))
+
+
+@pytest.mark.django_db
+def test_the_two_that_extend_a_stream_write_the_same(acme: World) -> None:
+    said = [Entry("a.made", {"text": "ä😀"}), Entry("b.made", {"n": 1.5}), Entry("c.made")]
+    ways: dict[str, str | list[str]] = {
+        "tenants_journal_extend": ALICE.text,
+        "tenants_journal_extend_by": [ALICE.text] * 3,
+    }
+    with tenant_scope(acme.id):
+        streams = [uuid7() for _ in ways]
+        # Under one key, so that what is left to differ is what each function makes of the same.
+        key = journal.key_of(streams[0])
+        with connection.cursor() as cursor:
+            for stream, (name, speaks) in zip(streams, ways.items(), strict=True):
+                cursor.execute(
+                    f"SELECT {name}(%s, %s, 0, '', %s, %s, %s, %s, %s, %s, %s)",
+                    [
+                        acme.id,
+                        stream,
+                        NOW,
+                        *key,
+                        speaks,
+                        [entry.kind for entry in said],
+                        [entry.text for entry in said],
+                    ],
+                )
+        columns = ("seq", "tenant_id", "kind", "at", "text", "key_id", "hash")
+        plain, by = (
+            [tuple(row) for row in rows.order_by("seq").values_list(*columns)]
+            for rows in (JournalEntry.objects.filter(stream=one) for one in streams)
+        )
+    assert len(plain) == 3
+    assert plain == by
 
 
 @pytest.mark.django_db
