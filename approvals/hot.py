@@ -21,7 +21,7 @@ from django.db import DEFAULT_DB_ALIAS, IntegrityError, models
 from django.db.models.base import ModelState
 
 from approvals.models import Decision, Gate, GateState, Verdict
-from approvals.shown import GateShown, Similar, similar_sql
+from approvals.shown import GateShown
 from config.keys import current_key_id, stream_key
 from interrupts import content
 from interrupts.models import Checkpoint, Question, Run, Step
@@ -37,18 +37,17 @@ M = TypeVar("M", bound=models.Model)
 _GATE: Final = Gate._meta.concrete_fields  # noqa: SLF001 - Django's API
 _FIELDS: Final = [field.attname for field in _GATE]
 _CHECKPOINT: Final = [field.attname for field in Checkpoint._meta.concrete_fields]  # noqa: SLF001 - Django's API
-_HELD: Final = 9  # columns before those of the gate
+_HELD: Final = 8  # columns before those of the gate
 _SHOWN: Final = _HELD + len(_FIELDS)
 SEE: Final = f"""
-SELECT clock_timestamp(), g.xmin::text, r.state_version, t.authority_version, s.tool_name,
+SELECT clock_timestamp(), g.xmin::text,
+    (SELECT r.state_version FROM interrupts_run r WHERE r.id = g.run_id),
+    (SELECT t.authority_version FROM tenants_tenant t WHERE t.id = g.tenant_id),
+    (SELECT s.tool_name FROM interrupts_step s WHERE s.id = g.step_id),
     b.body, b.cipher, EXISTS (SELECT FROM interrupts_question q WHERE q.gate = g.id),
-    {similar_sql("g.tool_id", approved="g.id")},
     {", ".join(f"g.{field.column}" for field in _GATE)},
     {", ".join(f"c.{name}" for name in _CHECKPOINT)}
 FROM approvals_gate g
-JOIN interrupts_run r ON r.id = g.run_id
-JOIN interrupts_step s ON s.id = g.step_id
-JOIN tenants_tenant t ON t.id = g.tenant_id
 LEFT JOIN interrupts_content b ON b.tenant_id = g.tenant_id AND b.digest = g.arguments
 LEFT JOIN interrupts_interrupt i ON i.id = g.interrupt_id
 LEFT JOIN interrupts_checkpoint c ON c.id = i.checkpoint
@@ -89,7 +88,6 @@ class Seen(NamedTuple):
     body: bytes | None  # the arguments; None where they were erased
     cipher: str | None
     has_questions: bool
-    similar: Similar  # with this gate approved
     gate: dict[str, Any]
     checkpoint: Checkpoint | None
 
@@ -122,12 +120,11 @@ def seen(gate_id: UUID, row: Row) -> Seen:
     """Return what was looked up; Gate.DoesNotExist where there is no such gate."""
     if not row:
         raise Gate.DoesNotExist(f"gate {gate_id}")
-    at, written, version, under, tool, body, cipher, asked, counts = row[:_HELD]
+    at, written, version, under, tool, body, cipher, asked = row[:_HELD]
     gate = dict(zip(_FIELDS, row[_HELD:_SHOWN], strict=True))
     taken = dict(zip(_CHECKPOINT, row[_SHOWN:], strict=True))
     checkpoint = _row(Checkpoint, taken) if taken["id"] else None
-    similar = Similar(*counts)
-    return Seen(at, written, version, under, tool, body, cipher, asked, similar, gate, checkpoint)
+    return Seen(at, written, version, under, tool, body, cipher, asked, gate, checkpoint)
 
 
 def approve(
@@ -223,7 +220,7 @@ def _as_approved(principal: Principal, found: Seen, digest: str) -> Approved | N
         bodies={bytes(gate.arguments): arguments},
         given=1,
         may_decide=True,
-        similar=found.similar,
+        similar=None,
         questions=_questions(gate.pk) if found.has_questions else (),
     )
     return Approved(shown, decision, principal.tenant_id, found.run, epoch=0)

@@ -54,7 +54,8 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
     entitled = _entitled(rows, decisions, viewer)
     questions = _questions(rows)
     names = _holders(entitled)
-    similar = {} if viewer is None else _similar({gate.tool_id for gate in rows})
+    undecided = () if viewer is None else [gate for gate in rows if gate.state in OPEN_GATES]
+    similar = _similar({gate.tool_id for gate in undecided}) if undecided else {}
     votes = stages.standing(rows)
     return [
         GateShown(
@@ -66,7 +67,7 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
             else _given(decisions.get(gate.pk, ()), entitled.get(gate.pk, ())),
             may_decide=any(user == viewer for user, _ in entitled.get(gate.pk, ())),
             acting_for=_acting_for(viewer, entitled.get(gate.pk, ()), names),
-            similar=similar.get(gate.tool_id, Similar()),
+            similar=similar.get(gate.tool_id) if gate.state in OPEN_GATES else None,
             questions=questions.get(gate.pk, ()),
             votes=votes.get(gate.pk, ()),
         )

@@ -26,12 +26,9 @@ class Similar(NamedTuple):
     edited: int = 0
 
 
-def similar_sql(tool: str, *, approved: str = "NULL") -> str:
-    """Return the expression of `Similar` as an array; both arguments are SQL of ids.
-
-    The gate ``approved`` counts as that, whatever it is yet.
-    """
-    return f"approvals_ends({tool}, {approved}, {LOOKED_BACK})"
+def similar_sql(tool: str) -> str:
+    """Return the expression of `Similar` as an array, of a tool whose id this SQL is."""
+    return f"approvals_ends({tool}, NULL, {LOOKED_BACK})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ class GateShown:
     bodies: Mapping[bytes, Any]
     given: int
     may_decide: bool
-    similar: Similar
+    similar: Similar | None  # None: an agent's, or nothing is left to decide
     questions: Sequence[Question] = ()
     votes: Sequence[Vote] = ()
     acting_for: str | None = None  # whose authority it would be by, where not the viewer's own

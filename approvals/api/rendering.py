@@ -65,7 +65,7 @@ def gate(shown: GateShown, principal: Principal, learned: Learned | None = None)
     }
     if principal.is_person:
         made["acting_for"] = shown.acting_for
-        made["similar"] = shown.similar._asdict()
+        made["similar"] = shown.similar and shown.similar._asdict()
         made["why_asked"] = learned and learned.why
         made["delegation_offer"] = learned and learned.offer
     return made

@@ -248,8 +248,9 @@ GATE: Final = component(
                 f" for themself, or not at all. {_FOR_PEOPLE}",
             },
             "similar": {
-                **shown(approved=INTEGER, rejected=INTEGER, edited=INTEGER),
-                "description": _FOR_PEOPLE,
+                **or_none(shown(approved=INTEGER, rejected=INTEGER, edited=INTEGER)),
+                "description": "How the tool's latest gates ended; null once nothing is left to"
+                f" decide. {_FOR_PEOPLE}",
             },
             "why_asked": {
                 **TEXT_OR_NONE,

@@ -4,8 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models import Q
 
-from interrupts.models.states import RUN_MOVES, STEP_MOVES
-from interrupts.models.verdicts import VERDICT_MOVES
+from interrupts.models.states import RUN_MOVES, STEP_MOVES, VERDICT_MOVES
 from tenants import guards
 
 

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0011_agents_that_begin_again")]
+    dependencies = [("tenants", "0012_journal_of_several_speakers")]
     operations = [
         # The service's own status of an answer, which is not below nothing.
         migrations.AlterField("idempotentanswer", "status", models.SmallIntegerField()),

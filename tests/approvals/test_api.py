@@ -33,7 +33,8 @@ def test_a_decision_answers_with_the_gate_and_the_runs_version(house):
     assert body["quorum"] == {"needed": 1, "given": 1}
     assert headers["ETag"] == f'"{body["state_version"]}"'
     seen = house.request("alice", "GET", f"/gates/{gate.pk}")[1]
-    assert {**body, "similar": None} == {**seen, "similar": None}
+    assert body == seen
+    assert body["similar"] is None
 
 
 def test_the_same_decision_again_is_answered_as_replayed(house):
@@ -208,8 +209,9 @@ def test_an_agent_is_not_told_who_decided_nor_what_helps_people(house):
     assert "by" not in of_agent["decisions"][0]
     assert of_agent["may_decide"] is False
     assert of_viewer["decisions"][0]["by"] == "alice"
-    assert of_viewer["similar"] == {"approved": 1, "rejected": 0, "edited": 0}
     assert of_viewer["delegation_offer"] is None
+    of_viewer = house.request("vera", "GET", f"/gates/{house.ask().pk}")[1]
+    assert of_viewer["similar"] == {"approved": 1, "rejected": 0, "edited": 0}
     for person in house.people.values():
         assert str(person.id) not in str(of_agent)
         assert re.search(rf"\b{person.name}\b", str(of_agent)) is None
