@@ -1,5 +1,7 @@
 """POST /notes inserts one row by the ORM: what a request costs that does nothing else.
 
+The row is that of the study from which the bar of deciding comes: it refers to a run, and holds a
+body.
 It is served in the same manner as the service: granian, two workers, the same front before Django's
 WSGI application with four threads each, connections kept. Nobody is asked who they are.
 """
@@ -60,12 +62,27 @@ from config.front.bridge import Bridge  # noqa: E402
 from config.front.changes import Changes  # noqa: E402
 
 
+class Run(models.Model):
+    """What the row refers to."""
+
+    status = models.TextField()
+    objects: ClassVar[models.Manager["Run"]] = models.Manager()
+
+    class Meta:
+        app_label = "bare"
+        db_table = "run"
+
+    def __str__(self) -> str:
+        return self.status
+
+
 class Note(models.Model):
     """One row."""
 
-    tool = models.TextField()
-    arguments = models.JSONField()
-    created_at = models.DateTimeField(auto_now_add=True)
+    run = models.ForeignKey(Run, models.CASCADE)
+    seq = models.IntegerField()
+    body = models.JSONField()
+    at = models.DateTimeField(auto_now_add=True)
     objects: ClassVar[models.Manager["Note"]] = models.Manager()
 
     class Meta:
@@ -73,14 +90,14 @@ class Note(models.Model):
         db_table = "note"
 
     def __str__(self) -> str:
-        return self.tool
+        return f"note {self.pk}"
 
 
 class NoteIn(serializers.Serializer[Note]):
     """What is posted."""
 
-    tool = serializers.CharField(max_length=200)
-    arguments = serializers.JSONField()
+    run = serializers.IntegerField()
+    body = serializers.JSONField()
 
 
 class Notes(APIView):
@@ -92,8 +109,10 @@ class Notes(APIView):
         """Check the body, insert it and answer 201 with the row's id."""
         given = NoteIn(data=request.data)
         given.is_valid(raise_exception=True)
-        note = Note.objects.create(**given.validated_data)
-        return Response({"id": note.pk, "created_at": note.created_at}, status=201)
+        note = Note.objects.create(
+            run_id=given.validated_data["run"], seq=0, body=given.validated_data["body"]
+        )
+        return Response({"id": note.pk}, status=201)
 
     def get(self, _request: Request) -> Response:
         """Answer that the service is up."""

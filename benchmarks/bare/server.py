@@ -15,9 +15,11 @@ from config.supervisor.processes import Program
 
 DATABASE = "bare"
 TABLE = """
-CREATE TABLE note (id bigserial PRIMARY KEY, tool text NOT NULL, arguments jsonb NOT NULL,
-                   created_at timestamptz NOT NULL)
+CREATE TABLE run (id bigserial PRIMARY KEY, status text NOT NULL);
+CREATE TABLE note (id bigserial PRIMARY KEY, run_id bigint NOT NULL REFERENCES run,
+                   seq integer NOT NULL, body jsonb NOT NULL, at timestamptz NOT NULL);
 """
+RUNS = 1000
 WORKERS = 2
 
 
@@ -27,6 +29,9 @@ def serving(cluster: Cluster) -> Iterator[int]:
     cluster.create_database(DATABASE)
     with psycopg.connect(dsn(DATABASE), autocommit=True) as connection:
         connection.execute(TABLE)
+        connection.execute(
+            "INSERT INTO run (status) SELECT 'running' FROM generate_series(1, %s)", [RUNS]
+        )
     port = free_port()
     options = ["--interface", "asgi", "--workers", str(WORKERS)]
     place = ["--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"]

@@ -4,6 +4,7 @@ No worker runs meanwhile: what a request leaves to be done is done elsewhere, as
 production; here it would share two processors with the requests that are measured.
 """
 
+from benchmarks.bare import server as bare
 from benchmarks.client import Client, request_bytes
 from benchmarks.figures import milliseconds
 from benchmarks.load import CONNECTIONS, drive
@@ -18,7 +19,10 @@ RUNS = 8 * CONNECTIONS
 def bare_insert(port: int, requests: int) -> dict[str, float]:
     """Insert one row a request."""
     made = [
-        request_bytes("POST", "/notes", step_body("bench.read")) for _ in range(WARMING + requests)
+        request_bytes(
+            "POST", "/notes", {"run": number % bare.RUNS + 1, "body": step_body("bench.read")}
+        )
+        for number in range(WARMING + requests)
     ]
     return _measured(port, made)
 

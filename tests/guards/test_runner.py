@@ -1,5 +1,7 @@
 """The runner is no easy judge, and the page of guarantees names what it shows."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,19 @@ def test_every_guards_tests_are_there_and_named_on_the_page_of_guarantees():
             file, _, name = test.partition("[")[0].partition("::")
             assert f"def {name}(" in (ROOT / file).read_text(), test
             assert f"`{file}::{name}`" in page, (guard.name, test)
+
+
+def test_every_guards_tests_are_found_as_they_are_named():
+    """One that is not, with its parameters, and none of them is run."""
+    named = sorted({test for guard in GUARDS for test in guard.tests})
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *named],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout[-2000:] + found.stderr[-2000:]
 
 
 def test_every_guard_has_a_name_of_its_own():
