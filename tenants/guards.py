@@ -44,7 +44,7 @@ def moves_by_condition(table: str, column: str, moves: Mapping[str, Iterable[str
     may = f"{table}_{column}_may_move"
     return RunSQL(
         f"""
-        CREATE FUNCTION {may}(p_from text, p_to text) RETURNS boolean
+        CREATE FUNCTION {may}(p_from varchar, p_to varchar) RETURNS boolean
             LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
             AS $$ BEGIN RETURN p_from = p_to OR p_from || ' ' || p_to = ANY (ARRAY[{legal}]); END $$;
         DROP TRIGGER {name} ON {table};

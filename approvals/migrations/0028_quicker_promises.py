@@ -17,14 +17,14 @@ class Migration(migrations.Migration):
         guards.promise(
             "approvals_decision",
             "a_chosen_reason_has_its_text",
-            {"reason_code": "text", "reason_text": "text"},
+            {"reason_code": "varchar", "reason_text": "text"},
             "(reason_code IS NULL) = (reason_text IS NULL)",
         ),
         # Nothing expires into approval.
         guards.promise(
             "approvals_gate",
             "a_gate_expires_into_no_approval",
-            {"on_expiry": "text"},
+            {"on_expiry": "varchar"},
             "on_expiry IS NULL OR on_expiry IN ('reject', 'cancel', 'escalate')",
         ),
         # Of several stages one is open.

@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
         guards.promise(
             "interrupts_interrupt",
             "interrupt_resolution_is_all_or_nothing",
-            {"status": "text", "resolution": "text", "resolved_at": "timestamptz"},
+            {"status": "varchar", "resolution": "varchar", "resolved_at": "timestamptz"},
             "num_nulls(resolution, resolved_at) = CASE status"
             " WHEN 'open' THEN 2 WHEN 'resolved' THEN 0 ELSE -1 END",
         ),

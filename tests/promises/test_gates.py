@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from approvals import hot
 from approvals.errors import DigestMismatch
-from approvals.models import Gate, PolicyVersion
+from approvals.models import Decision, Gate, PolicyVersion
 from approvals.services import decisions
 from config.errors import PeopleOnly
 from interrupts.models import Step
@@ -45,6 +45,22 @@ def test_a_gate_moves_as_the_table_of_moves_says(house, gate):
 def test_nothing_expires_into_approval(house, gate):
     with broken("a_gate_expires_into_no_approval"), transaction.atomic():
         Gate.objects.filter(pk=gate.pk).update(on_expiry="approve")
+
+
+@pytest.mark.parametrize(
+    ("stages", "stage"), [([], 1), ([{"quorum": 1}], None), ([{"quorum": 1}], 0)]
+)
+def test_of_several_stages_one_is_open(house, gate, stages, stage):
+    with broken("a_gate_with_stages_has_an_open_one"), transaction.atomic():
+        Gate.objects.filter(pk=gate.pk).update(stages=stages, stage=stage)
+
+
+@pytest.mark.parametrize("said", [{"reason_code": "late"}, {"reason_text": "Too late."}])
+def test_a_chosen_reason_is_kept_with_what_it_says(house, gate, said):
+    house.decide("alice", gate, "reject", reason="no")
+    (row,) = Decision.objects.filter(gate=gate).values()
+    with broken("a_chosen_reason_has_its_text"), transaction.atomic():
+        Decision.objects.create(**{**row, "id": uuid7(), "counts": False, **said})
 
 
 @pytest.mark.parametrize("way", ["hot", "long"])

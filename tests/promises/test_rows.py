@@ -125,6 +125,19 @@ def test_an_interrupt_is_not_opened_again(house):
 # What goes together
 
 
+@pytest.mark.parametrize("left_out", ["resolution", "resolved_at"])
+def test_a_resolved_interrupt_says_how_and_when(house, left_out):
+    stop = house.respond(house.stop(house.run()))
+    with broken("interrupt_resolution_is_all_or_nothing"):
+        type(stop).objects.filter(pk=stop.pk).update(**{left_out: None})
+
+
+def test_an_open_interrupt_is_not_resolved(house):
+    stop = house.stop(house.run())
+    with broken("interrupt_resolution_is_all_or_nothing"):
+        type(stop).objects.filter(pk=stop.pk).update(resolved_at=stop.opened_at)
+
+
 def test_a_suspended_run_has_an_open_interrupt(house):
     run = house.run()
     with broken("a_suspended_run_has_an_open_interrupt"):
