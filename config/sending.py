@@ -8,12 +8,14 @@ the sweep, as any lost hint is.
 
 import json
 import logging
+import os
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -45,7 +47,7 @@ class Hint(NamedTuple):
 
 def send(app: Celery, hints: Sequence[Hint]) -> None:
     """Send messages to the default queue in one batch; OperationalError where the broker is away."""
-    if (way := _ways.get(app)) is not None:
+    if (way := _ways.get(app)) is not None and way.process == os.getpid():
         _push(app, way, hints)
         return
     producer: Any  # batches are not in its stubs
@@ -60,33 +62,60 @@ def send(app: Celery, hints: Sequence[Hint]) -> None:
             raise OperationalError(str(fault)) from fault
         if producer.connection.transport.driver_type == "redis":
             with producer.channel.conn_or_acquire() as client:
-                _ways[app] = _Way(client, app.amqp.default_queue.name, away)
+                link = client.connection_pool.make_connection()
+            _ways[app] = _Way(link, Lock(), os.getpid(), app.amqp.default_queue.name, away)
 
 
 class _Way(NamedTuple):
-    """How hints go to Redis once one has gone there: kombu makes a client for each message."""
+    """How hints go to Redis once one has gone there: kombu makes a client for each message.
 
-    client: Any
+    A connection of its own, one command at a time: what Redis' client does around a command takes
+    longer than the command. A process that was forked from this one does not use it.
+    """
+
+    link: Any
+    lock: Lock
+    process: int
     queue: str
     away: tuple[type[Exception], ...]
 
 
 def _push(app: Celery, way: _Way, hints: Sequence[Hint]) -> None:
     """Push what kombu would, in one command; after a failure kombu tries again."""
+    messages = [_packed(_pattern(app, hint.task), hint) for hint in hints]
     try:
-        way.client.lpush(way.queue, *(_packed(_pattern(app, hint.task), hint) for hint in hints))
+        with way.lock:
+            _command(way.link, "LPUSH", way.queue, *messages)
     except way.away as fault:
         _ways.pop(app, None)
         raise OperationalError(str(fault)) from fault
 
 
+def _command(link: Any, *words: str) -> None:
+    """Have Redis do one command, over a new connection where the other end has closed this one."""
+    if link.is_connected and link.can_read():
+        link.disconnect()
+    link.send_packed_command(link.pack_command(*words), check_health=False)
+    link.read_response()
+
+
+_NAME, _TAG, _BODY = (f"\u241f{word}\u241f" for word in ("name", "tag", "body"))
+
+
+class _Pattern(NamedTuple):
+    """A task's message, with places for its ids and arguments, and what its body ends with."""
+
+    text: str
+    embedded: str
+
+
 @lru_cache(maxsize=100)
-def _pattern(app: Celery, task: str) -> dict[str, Any]:
-    """Return a task's message as it is before its ids and arguments are known."""
+def _pattern(app: Celery, task: str) -> _Pattern:
     made = app.amqp.as_task_v2(
-        "", task, kwargs={}, argsrepr="()", kwargsrepr="{}", ignore_result=True
+        _NAME, task, kwargs={}, argsrepr="()", kwargsrepr="{}", ignore_result=True
     )
-    return {
+    message = {
+        "body": _BODY,
         "content-encoding": "utf-8",
         "content-type": "application/json",
         "headers": made.headers,
@@ -96,24 +125,17 @@ def _pattern(app: Celery, task: str) -> dict[str, Any]:
             "delivery_info": {"exchange": "", "routing_key": app.amqp.default_queue.name},
             "priority": 0,
             "body_encoding": "base64",
+            "delivery_tag": _TAG,
         },
-        "embedded": made.body[2],
     }
+    return _Pattern(json.dumps(message, ensure_ascii=False), json.dumps(made.body[2]))
 
 
-def _packed(pattern: dict[str, Any], hint: Hint) -> str:
+def _packed(pattern: _Pattern, hint: Hint) -> str:
+    body = f"[[], {json.dumps(hint.names)}, {pattern.embedded}]".encode()
     name = str(uuid4())
-    body = json.dumps(([], hint.names, pattern["embedded"])).encode()
-    properties = {"correlation_id": name, "delivery_tag": str(uuid4())}
-    return json.dumps(
-        {
-            "body": b64encode(body).decode(),
-            "content-encoding": pattern["content-encoding"],
-            "content-type": pattern["content-type"],
-            "headers": {**pattern["headers"], "id": name, "root_id": name},
-            "properties": {**pattern["properties"], **properties},
-        }
-    )
+    made = pattern.text.replace(_NAME, name).replace(_TAG, str(uuid4()))
+    return made.replace(_BODY, b64encode(body).decode())
 
 
 def _declare(app: Celery, producer: Any) -> None:
