@@ -61,9 +61,7 @@ def send(app: Celery, hints: Sequence[Hint]) -> None:
         except (*away, BatchPublishError) as fault:
             raise OperationalError(str(fault)) from fault
         if producer.connection.transport.driver_type == "redis":
-            with producer.channel.conn_or_acquire() as client:
-                link = client.connection_pool.make_connection()
-            _ways[app] = _Way(link, Lock(), os.getpid(), app.amqp.default_queue.name, away)
+            _ways[app] = _way_of(producer.channel, app.amqp.default_queue.name, away)
 
 
 class _Way(NamedTuple):
@@ -80,23 +78,48 @@ class _Way(NamedTuple):
     away: tuple[type[Exception], ...]
 
 
+def _way_of(channel: Any, queue: str, away: tuple[type[Exception], ...]) -> _Way:
+    with channel.conn_or_acquire() as client:
+        pool = client.connection_pool
+    # Not one that the pool makes: it counts those, and makes no more after ten.
+    link = pool.connection_class(**pool.connection_kwargs)
+    return _Way(link, Lock(), os.getpid(), channel.global_keyprefix + queue, away)
+
+
 def _push(app: Celery, way: _Way, hints: Sequence[Hint]) -> None:
     """Push what kombu would, in one command; after a failure kombu tries again."""
     messages = [_packed(_pattern(app, hint.task), hint) for hint in hints]
-    try:
-        with way.lock:
-            _command(way.link, "LPUSH", way.queue, *messages)
-    except way.away as fault:
-        _ways.pop(app, None)
-        raise OperationalError(str(fault)) from fault
+    with way.lock:
+        if app not in _ways:  # who waited here is not to wait for the same broker as well
+            raise OperationalError("the broker took no message a moment ago")
+        try:
+            _command(way, "LPUSH", way.queue, *messages)
+        except way.away as fault:
+            _ways.pop(app, None)
+            raise OperationalError(str(fault)) from fault
 
 
-def _command(link: Any, *words: str) -> None:
+def _command(way: _Way, *words: str) -> None:
     """Have Redis do one command, over a new connection where the other end has closed this one."""
-    if link.is_connected and link.can_read():
+    link = way.link
+    try:
+        if link.is_connected and _ended(way):
+            link.disconnect()
+        if not link.is_connected:
+            link.connect()
+        link.send_packed_command(link.pack_command(*words), check_health=False)
+        link.read_response()
+    except BaseException:  # an answer that comes after it would be taken for the next one's
         link.disconnect()
-    link.send_packed_command(link.pack_command(*words), check_health=False)
-    link.read_response()
+        raise
+
+
+def _ended(way: _Way) -> bool:
+    """Return whether a connection is closed, or holds what nobody asked for."""
+    try:
+        return bool(way.link.can_read())
+    except way.away:
+        return True
 
 
 _NAME, _TAG, _BODY = (f"\u241f{word}\u241f" for word in ("name", "tag", "body"))

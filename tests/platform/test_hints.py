@@ -9,12 +9,15 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
+import redis
 from kombu.exceptions import OperationalError
 from kombu.transport.virtual import Channel
 
@@ -22,6 +25,7 @@ from config import sending
 from config.celery import Hints
 from config.supervisor.broker import broker_answers, broker_program
 from config.supervisor.paths import DataFolder
+from tests.platform.service import free_port
 
 MOST_SECONDS = 0.25
 
@@ -273,3 +277,85 @@ def test_a_process_that_was_forked_has_a_connection_of_its_own(folder: Path) -> 
         names = [message.decode()[1]["id"] for message in iter(lambda: taken(app), None)]
     assert names == [0, 1, 2, 3]
     assert of_the_fork.link is not of_the_first.link
+
+
+def at(place: DataFolder) -> Any:
+    """Return a client of the broker that is not the sender's; its stubs are older."""
+    return redis.Redis(unix_socket_path=str(place.broker_socket))
+
+
+def ids_of(app: Hints) -> list[object]:
+    return [message.decode()[1]["id"] for message in iter(lambda: taken(app), None)]
+
+
+def test_a_connection_that_the_broker_closed_meanwhile_costs_no_hint(folder: Path) -> None:
+    with broker(folder) as place:
+        app, client = hints(f"redis+socket://{place.broker_socket}"), at(place)
+        for number in range(2):
+            app.send_task("x.y", kwargs={"id": number})
+        client.client_kill_filter(_type="normal", skipme=True)  # as its `timeout` does
+        app.send_task("x.y", kwargs={"id": 2})
+        assert ids_of(app) == [0, 1, 2]
+
+
+def test_a_broker_that_refuses_now_and_then_takes_hints_each_time_it_is_well(folder: Path) -> None:
+    with broker(folder) as place:
+        app, client = hints(f"redis+socket://{place.broker_socket}"), at(place)
+        for number in range(12):  # more than a pool of kombu's makes connections
+            app.send_task("x.y", kwargs={"id": number})
+            client.config_set("maxmemory", 1)
+            seconds_of_a_refused(app)
+            client.config_set("maxmemory", 0)
+            app.quiet_until = 0
+        assert ids_of(app) == list(range(12))
+
+
+def test_who_send_at_once_do_not_wait_one_after_the_other_for_a_broker_that_hangs(
+    folder: Path,
+) -> None:
+    with running(folder) as (place, child):
+        app = hints(f"redis+socket://{place.broker_socket}")
+        for number in range(2):
+            app.send_task("x.y", kwargs={"id": number})
+        child.send_signal(signal.SIGSTOP)
+        with ThreadPoolExecutor(6) as pool:
+            took = list(pool.map(lambda _: seconds_of_a_refused(app), range(6)))
+        child.send_signal(signal.SIGCONT)
+    assert max(took) < MOST_SECONDS
+
+
+def test_hints_go_where_the_keys_of_the_broker_begin(folder: Path) -> None:
+    with broker(folder) as place:
+        app = hints(f"redis+socket://{place.broker_socket}")
+        app.conf.broker_transport_options = {"global_keyprefix": "ours:"}
+        for number in range(2):
+            app.send_task("x.y", kwargs={"id": number})
+        assert ids_of(app) == [0, 1]
+
+
+def test_an_answer_that_was_not_waited_for_is_not_the_next_ones(folder: Path) -> None:
+    with broker(folder) as place:
+        app, client = hints(f"redis+socket://{place.broker_socket}"), at(place)
+        for number in range(2):
+            app.send_task("x.y", kwargs={"id": number})
+        link = sending._ways[app].link
+        client.config_set("maxmemory", 1)
+        with (
+            patch.object(link, "read_response", side_effect=KeyboardInterrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            app.send_task("x.y", kwargs={"id": 2})
+        assert not link.is_connected
+
+
+def test_a_broker_behind_a_password_takes_them_in_the_database_that_is_named(folder: Path) -> None:
+    with broker(folder) as place:
+        client, port = at(place), free_port()
+        client.config_set("bind", "127.0.0.1")
+        client.config_set("port", port)
+        client.config_set("requirepass", "s3cret")
+        app = hints(f"redis://:s3cret@127.0.0.1:{port}/1")
+        for number in range(3):
+            app.send_task("x.y", kwargs={"id": number})
+        client = redis.Redis(port=port, db=1, password="s3cret")
+        assert client.llen(app.amqp.default_queue.name) == 3
