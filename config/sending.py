@@ -106,7 +106,7 @@ def _command(way: _Way, *words: str) -> None:
         if link.is_connected and _ended(way):
             link.disconnect()
         if not link.is_connected:
-            link.connect()
+            link.connect()  # to send would connect as well, but past Sentinel
         link.send_packed_command(link.pack_command(*words), check_health=False)
         link.read_response()
     except BaseException:  # an answer that comes after it would be taken for the next one's

@@ -298,6 +298,19 @@ def test_a_connection_that_the_broker_closed_meanwhile_costs_no_hint(folder: Pat
         assert ids_of(app) == [0, 1, 2]
 
 
+def test_a_connection_is_made_anew_as_its_kind_is_made(folder: Path) -> None:
+    """One through Sentinel asks there for its master, in nothing but `connect`."""
+    with broker(folder) as place:
+        app = hints(f"redis+socket://{place.broker_socket}")
+        app.send_task("x.y", kwargs={"id": 0})
+        link = sending._ways[app].link
+        for _ in range(2):
+            with patch.object(link, "connect", wraps=link.connect) as made:
+                app.send_task("x.y", kwargs={"id": 1})
+            assert made.call_count == 1
+            link.disconnect()
+
+
 def test_a_broker_that_refuses_now_and_then_takes_hints_each_time_it_is_well(folder: Path) -> None:
     with broker(folder) as place:
         app, client = hints(f"redis+socket://{place.broker_socket}"), at(place)
