@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             {"on_expiry": "varchar"},
             "on_expiry IS NULL OR on_expiry IN ('reject', 'cancel', 'escalate')",
         ),
-        # Of several stages one is open.
+        # Of several stages one is open. That none is was let through till now, and never written.
         guards.promise(
             "approvals_gate",
             "a_gate_with_stages_has_an_open_one",

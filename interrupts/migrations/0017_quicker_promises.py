@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
             "interrupts_interrupt",
             "interrupt_resolution_is_all_or_nothing",
             {"status": "varchar", "resolution": "varchar", "resolved_at": "timestamptz"},
-            "num_nulls(resolution, resolved_at) = CASE status"
+            "pg_catalog.num_nulls(resolution, resolved_at) = CASE status"
             " WHEN 'open' THEN 2 WHEN 'resolved' THEN 0 ELSE -1 END",
         ),
         migrations.AlterField("run", "forked_from", kin("forks")),

@@ -914,6 +914,14 @@ GUARDS: tuple[Guard, ...] = (
         (f"{GATES}::test_a_gate_moves_as_the_table_of_moves_says",),
     ),
     Guard(
+        "which moves the trigger is not called for",
+        "6: the condition of a trigger lets no move by that the table of moves does not have",
+        rewrite("approvals_gate_state_may_move", ("ARRAY[", "ARRAY['withdrawn pending', ")),
+        (
+            f"{ROWS}::test_every_move_that_the_table_of_moves_does_not_have_is_refused_and_no_other[approvals_gate.state]",
+        ),
+    ),
+    Guard(
         "no gate expires sooner, or later than policy allows",
         "6: a person gives a gate more time within bounds alone",
         patch("approvals.services.extensions._check_time", nothing),

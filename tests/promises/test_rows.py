@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
 from django.db import IntegrityError, ProgrammingError, connection, transaction
 
+from approvals.models import GATE_MOVES
 from interrupts.models import Attempt, Checkpoint, Receipt, Run, Step, Tool, ToolVersion
+from interrupts.models.states import RUN_MOVES, STEP_MOVES, VERDICT_MOVES
 from tenants.ids import uuid7
 from tenants.models import IdempotentAnswer, JournalEntry, Tenant
 from tests.database import as_owner
@@ -120,6 +122,43 @@ def test_an_interrupt_is_not_opened_again(house):
         type(stop).objects.filter(pk=stop.pk).update(
             status="open", resolution=None, resolved_at=None
         )
+
+
+MOVED = {
+    "approvals_gate.state": GATE_MOVES,
+    "interrupts_run.status": RUN_MOVES,
+    "interrupts_step.status": STEP_MOVES,
+    "interrupts_interrupt.status": {"open": ["resolved"], "resolved": []},
+    "interrupts_verdict.status": VERDICT_MOVES,
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("moved", MOVED)
+def test_every_move_that_the_table_of_moves_does_not_have_is_refused_and_no_other(moved):
+    """The trigger that the table has, with its condition, is tried on a column of its own."""
+    table, column = moved.split(".")
+    moves = {str(start): {str(end) for end in ends} for start, ends in MOVED[moved].items()}
+    states = sorted({*moves, "", "unheard of"})
+    with as_owner() as owner:
+        row = owner.execute(
+            "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = %s::regclass"
+            " AND tgname = %s",
+            [table, f"{table}_{column}_moves"],
+        ).fetchone()
+        owner.execute(f"CREATE TEMP TABLE moved ({column} varchar)")
+        owner.execute(row[0].replace(f" ON public.{table} ", " ON moved "))
+        done = set()
+        for start in states:
+            owner.execute("TRUNCATE moved")
+            owner.execute("INSERT INTO moved VALUES (%s)", [start])
+            for end in states:
+                with suppress(psycopg.errors.CheckViolation), owner.transaction():
+                    owner.execute(f"UPDATE moved SET {column} = %s", [end])
+                    done.add((start, end))
+                    raise psycopg.Rollback
+    legal = {(start, end) for start, ends in moves.items() for end in ends}
+    assert done == legal | {(state, state) for state in states}
 
 
 # What goes together
