@@ -142,6 +142,7 @@ def test_a_rule_that_was_revoked_is_gone_at_once(world: World) -> None:
     """
     world.given(fetching(world))
     rule = world.rule("http.get", HOST, PAGE)
+    world.rule("http.get", one_of("host", "other.example"), PAGE)
     other = world.rule("http.get", HOST, PAGE, who="appr1@globex")
     for _ in range(3):  # all that a process remembers of rules is remembered by now
         world.unasked("http.get", DOCS, "delegation")
@@ -156,15 +157,16 @@ def test_a_rule_that_was_revoked_is_gone_at_once(world: World) -> None:
         ("appr2", rule["id"], 403),
     ):
         world.refused(who, "POST", f"/delegations/{named}/revoke", {}, status=status)
-    world.unasked("http.get", DOCS, "delegation")
     revoked = world.post("appr1", f"/delegations/{rule['id']}/revoke")
     assert revoked["status"] == "revoked"
     world.asked("http.get", DOCS)
+    world.unasked("http.get", {**DOCS, "host": "other.example"}, "delegation")
     # Nor does what it had allowed start any more: it is asked about.
     world.catch_up()
     step = world.fresh(step)
     assert (step["status"], step["authorization"]) == ("waiting", None)
-    assert len(world.outside.calls("http.get")) == ran
+    made = [arguments for _, arguments in world.outside.calls("http.get")]
+    assert made == [DOCS] * ran + [{**DOCS, "host": "other.example"}]
     reply = world.refused(
         "appr1", "POST", f"/delegations/{rule['id']}/accept", {"version": 1}, status=409
     )
