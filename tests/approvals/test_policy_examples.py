@@ -71,6 +71,7 @@ def test_an_example_can_be_published(number: int) -> None:
         (3, euros("20.00"), "allow", "small-refunds", 1),
         (3, euros("20.000000000000000001"), "approve", "refunds", 1),
         (3, euros("1500"), "approve", "big-refunds", 2),
+        (3, euros("-0.01"), "approve", "default", 1),
         (3, euros("12,50"), "approve", "big-refunds", 2),
         (3, euros(None), "approve", "big-refunds", 2),
         (
@@ -87,6 +88,7 @@ def test_an_example_can_be_published(number: int) -> None:
         (6, call("crm.note", confidence=0.1), "deny", "guesses", 1),
         (7, euros("50"), "allow", "everyday", 1),
         (7, euros("51"), "approve", "risky", 1),
+        (7, euros("-0.01"), "approve", "risky", 1),
         (7, euros("1001"), "approve", "very-risky", 2),
         (7, euros("much"), "deny", "reckless", 1),
         (7, mail("bob@shop.example"), "allow", "everyday", 1),

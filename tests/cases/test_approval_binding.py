@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases.world import BY_AGENT, World, page_of
+from tests.cases.world import BY_AGENT, World, any_of, by_hand, one_of, page_of
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "sweep"])
 
@@ -155,7 +155,8 @@ def test_an_edit_is_what_runs_and_what_was_proposed_is_dead(world: World) -> Non
 def test_nothing_is_remembered_of_an_approval_but_what_was_approved(world: World) -> None:
     """rf-bind-07 (openclaw/openclaw#112946).
 
-    What need not be asked again is a rule over the whole of the arguments, never a tool's name.
+    What need not be asked again is a rule: of policy over the whole of the arguments, or of a person
+    by each argument's role. None is by a tool's name, and a list has no role.
     """
     health = {"argv": ["curl", "https://status.example.org/health"]}
     others = [
@@ -174,6 +175,16 @@ def test_nothing_is_remembered_of_an_approval_but_what_was_approved(world: World
     world.decide(step)
     for arguments in (health, others[0]):  # an approval is for one step
         assert world.propose(world.run(), "shell.exec", arguments)["status"] == "waiting"
+
+    # Nor by a person's rule that names its first word, though a tool's own word lets it be learned.
+    world.given(world.read_tool("shell.exec", argv="enum"))
+    for conditions in ([], [any_of("argv")], [one_of("argv", "curl https://status.example.org/")]):
+        body = by_hand("shell.exec", *conditions)
+        assert world.refused("appr1", "POST", "/delegations", body, status=422).pointers
+    world.rule("shell.exec", one_of("argv", "curl"))
+    for arguments in (health, *others[:3]):
+        world.decide(world.asked("shell.exec", arguments))
+    world.unasked("shell.exec", {"argv": "curl"}, "delegation")
 
     exact = "arguments.argv == ['curl', 'https://status.example.org/health']"
     rule = {**asks("health", "shell.exec", condition=exact), "then": "allow"}

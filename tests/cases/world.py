@@ -121,6 +121,20 @@ def auto(*tools: str) -> Body:
     return {"name": f"auto-{tools[0]}", "trigger": "action", "tools": list(tools), "then": "allow"}
 
 
+def by_hand(tool: str, *conditions: Body, agent: str = "ops", **more: Any) -> Body:
+    """A person's rule for an agent's calls of a tool, with what it says of each argument."""
+    named = [{"f": "@agent", "in": [agent]}, *conditions]
+    return {"tool": tool, "predicate": {"all": named, **more}}
+
+
+def one_of(field: str, *values: str) -> Body:
+    return {"f": field, "in": list(values)}
+
+
+def any_of(field: str) -> Body:
+    return {"f": field, "any": True}
+
+
 @dataclass
 class World:
     """Tenant acme (and globex), the far end, the queue's messages, and everybody's credentials."""
@@ -141,6 +155,11 @@ class World:
 
     def tool(self, name: str, **more: Any) -> Body:
         return tool(name, self.port, **more)
+
+    def read_tool(self, name: str, **roles: str) -> Body:
+        """A tool whose arguments rules of people read, each by its role; it refuses none itself."""
+        arguments = {"type": "object", "properties": {key: {} for key in roles}}
+        return self.tool(name, arguments=arguments, roles=roles)
 
     def given(
         self,
@@ -227,7 +246,7 @@ class World:
         changed = {name: row for name, row in rows().items() if row != before[name]}
         if reply.code == "damaged":
             changed.pop("interrupts_run", None)  # that it is damaged is shown of it from then on
-        assert changed == {}
+        assert changed == {}, sorted(changed)
         return reply
 
     # Verbs of agents
@@ -267,6 +286,37 @@ class World:
         gate = self.gate(step, who)
         body = self.decision(gate, verdict, **more)
         return self.post(who, f"/gates/{gate['id']}/decisions", body)
+
+    def rule(self, tool: str, *conditions: Body, who: str = "appr1", **more: Any) -> Any:
+        """A rule by hand that has begun, whose every call runs: no spot check is drawn."""
+        made = self.post(who, "/delegations", by_hand(tool, *conditions, **more))
+        return self.begin(made, who)
+
+    def begin(self, rule: Any, who: str = "appr1") -> Any:
+        """Have a rule begin that is suggested, without spot checks."""
+        path = f"/delegations/{rule['id']}"
+        begun = self.post(who, f"{path}/accept", {"version": rule["version"]})
+        with as_superuser() as connection:
+            connection.execute(
+                "UPDATE delegation_delegation SET check_share = 0 WHERE id = %s", [rule["id"]]
+            )
+        assert begun["status"] == "active"
+        return begun
+
+    def rules_of(self, who: str) -> list[Any]:
+        return list(self.get(who, "/delegations")["results"])
+
+    def asked(self, tool: str, arguments: Any, who: str = "ops") -> Any:
+        """Propose what people are asked about: nothing has authorised it."""
+        step = self.propose(self.run(who), tool, arguments, who)
+        assert (step["status"], step["authorization"]) == ("waiting", None), arguments
+        return step
+
+    def unasked(self, tool: str, arguments: Any, by: str) -> Any:
+        """Propose what runs without anybody being asked, by a rule of policy or of a person."""
+        step = self.propose(self.run(), tool, arguments)
+        assert (step["status"], step["authorization"]["by"]) == ("ready", by), arguments
+        return step
 
     def stop(self, run: Any, who: str = "opr", **more: Any) -> Any:
         body = {"reason": "operator_stop", **more}
