@@ -14,11 +14,20 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import JSONField, Max
+from django.db.models.expressions import RawSQL
 
 from approvals import circumstances, reaching
 from approvals.models import PolicyStatus, PolicyVersion
-from approvals.policy import DEFAULT, CompiledPolicy, Subject, Verdict, compile_policy, offered
+from approvals.policy import (
+    DEFAULT,
+    CompiledPolicy,
+    Denials,
+    Subject,
+    Verdict,
+    compile_policy,
+    offered,
+)
 from approvals.policy import judge_completion as judge_completion_by
 from approvals.policy.ends import NEVER, End, joined_end
 from approvals.policy.milestones import Point
@@ -47,6 +56,8 @@ class Policy(NamedTuple):
 
 _POLICIES: Memo[Policy] = Memo(512)
 _NUMBERS: Memo[int] = Memo(4096)
+_DENIALS: Memo[Denials] = Memo(512)
+_THAT_DENY: Final = """jsonb_path_query_array(document, '$.rules[*] ? (@.then == "deny")')"""
 
 
 def number_now() -> int:
@@ -70,6 +81,17 @@ def _read(number: int) -> Policy:
     if number != NO_POLICY:
         document = PolicyVersion.objects.get(number=number, status=PolicyStatus.PUBLISHED).document
     return Policy(number, document, compile_policy(document))
+
+
+def denials(number: int) -> Denials:
+    """Return which of the versions published up to ``number`` began to deny what."""
+    return _DENIALS.get((current_tenant_id(), number), lambda: Denials(_that_deny(number)))
+
+
+def _that_deny(number: int) -> list[tuple[int, list[dict[str, Any]]]]:
+    published = PolicyVersion.objects.filter(status=PolicyStatus.PUBLISHED, number__lte=number)
+    that_deny = RawSQL(_THAT_DENY, (), output_field=JSONField())  # noqa: S611 - no value is in it
+    return list(published.order_by("number").values_list("number", that_deny))
 
 
 def reasons(number: int, tool: str) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
 """What the engine asks of authorization, with rules: what policy asks one person about, a rule of
 that person's may decide in their name.
 
-Order: policy's denial, the tenant's floor, the person's "ask me", then rules. Nothing else than what
-policy asks exactly one person about, for no other cause than its rule or its default, is looked at.
+Order: policy's denial, the tenant's floor, the person's "ask me", then rules that were begun or let
+go on since policy last began to deny the tool. Nothing else than what policy asks exactly one person
+about, for no other cause than its rule or its default, is looked at.
 """
 
 from __future__ import annotations
@@ -220,6 +221,7 @@ def _question(work: Work, looked: _Looked) -> Question:
         tool=looked.step.tool_id,
         tool_number=looked.step.tool_number,
         learned=looked.mode is Mode.AUTOMATIC,
+        denied_in=_denied_in(work, looked.step),
         run=work.run,
         approvers=looked.approvers,
         now=work.now,
@@ -275,6 +277,12 @@ def _key() -> bytes:
 def _modes(work: Work) -> Modes:
     number = judging.number_under(work.authority_version)
     return _MODES.get((current_tenant_id(), number), lambda: modes(judging.policy(number).document))
+
+
+def _denied_in(work: Work, step: Step) -> int:
+    """Return which policy version last began to deny the step's tool; 0: none did."""
+    number = judging.number_under(work.authority_version)
+    return judging.denials(number).of(step.tool_name)
 
 
 def _tools(work: Work) -> frozenset[UUID]:

@@ -8,14 +8,20 @@ from datetime import UTC
 from typing import Any
 from uuid import UUID
 
-from approvals import deciders
+from approvals import deciders, judging
 from approvals import selectors as approvals
 from approvals.calls import call_of
 from approvals.learned import Learned
 from approvals.models import OPEN_GATES, Gate
 from delegation import calls, selectors, words
 from delegation.canonical import Canonical, Unclear, canonical
-from delegation.models import Delegation, DelegationDay, DelegationStatus, DelegationTemplate
+from delegation.models import (
+    Delegation,
+    DelegationDay,
+    DelegationStatus,
+    DelegationTemplate,
+    PauseReason,
+)
 from delegation.modes import ORDINARY, Mode, Modes, modes
 from interrupts import catalogue, content
 from interrupts.models import Content, Run, Tool, ToolVersion
@@ -125,7 +131,12 @@ def _call(gate: Gate) -> Canonical | None:
 
 def _why(rule: Delegation, gate: Gate, call: Canonical) -> str | None:
     """Return why a rule did not allow the gate's call; None: it would have."""
-    if rule.status == DelegationStatus.PAUSED:
+    sleeps = rule.status == DelegationStatus.PAUSED
+    if not sleeps or rule.pause_reason == PauseReason.DENIED:
+        denied_in = judging.denials(judging.number_now()).of(gate.step.tool_name)
+        if rule.confirmed_under < denied_in:
+            return f"policy denied this tool in version {denied_in}: let your rule for it go on"
+    if sleeps:
         return "your rule for the like of it sleeps"
     today = gate.opened_at.astimezone(UTC).date()
     day = DelegationDay.objects.filter(delegation=rule.pk, day=today).first()

@@ -55,6 +55,7 @@ class PauseReason(models.TextChoices):
     INCIDENT = "incident"  # something that it or the person allowed was undone
     UNPROVEN = "unproven"  # what was proved of the person's answers holds no more
     UNREADABLE = "unreadable"  # of something refused or undone nobody can read what it was
+    DENIED = "denied"  # a policy version, which the note names, began to deny its tool
 
 
 class Delegation(TenantOwned):
@@ -84,6 +85,9 @@ class Delegation(TenantOwned):
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
     dismissed_at = models.DateTimeField(null=True)  # a suggestion that is not to come again
+    # The policy version in force when it began, or was last let go on: what one after it began to
+    # deny, it does not speak of.
+    confirmed_under = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
         indexes = [
@@ -274,6 +278,8 @@ class EventStream(TenantOwned):
     receipts_through = models.UUIDField(default=UUID(int=0))
     learned = models.BigIntegerField(default=0)  # up to which everybody's rules follow
     preset = models.CharField(max_length=20, default="")  # by which they do
+    # The policy version up to which rules sleep that speak of what it began to deny.
+    denials_through = models.PositiveIntegerField(default=0, db_default=0)
     complete_at = models.DateTimeField(null=True)  # when everything was last looked at
     due_at = models.DateTimeField(null=True)
 

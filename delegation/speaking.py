@@ -44,11 +44,13 @@ _PEOPLE: Memo[Sequence[UUID]] = Memo(4096)
 # Rules that speak now, but for their time: of whoever asked to see everything none does.
 _SPEAKS: Final = """rule.tool = asked.tool AND rule.tool_number = asked.tool_number
     AND rule.status = 'active' AND (asked.learned OR rule.origin <> 'learned')
+    AND rule.confirmed_under >= asked.denied_in
     AND NOT EXISTS (SELECT FROM delegation_delegationpreference wish
         WHERE wish.user_id = rule.user_id AND wish.asks_everything_since IS NOT NULL)"""
 _READ_PEOPLE: Final = f"""
 SELECT DISTINCT rule.user_id FROM delegation_delegation rule
-JOIN (SELECT %b::uuid AS tool, %b::integer AS tool_number, %b::boolean AS learned) asked
+JOIN (SELECT %b::uuid AS tool, %b::integer AS tool_number, %b::boolean AS learned,
+        %b::integer AS denied_in) asked
     ON {_SPEAKS}
 ORDER BY rule.user_id"""  # noqa: S608 - names of ours
 
@@ -64,8 +66,8 @@ def _speakers(who: str, which: str) -> str:
     inside = in_a_group_sql(holder="who.id", is_named="named.name = ANY(asked.approvers)")
     return f"""
     WITH asked AS MATERIALIZED (SELECT %b::uuid AS tool, %b::integer AS tool_number,
-        %b::boolean AS learned, %b::uuid AS agent, %b::uuid AS requester,
-        %b::text[] AS approvers, %b::timestamptz AS now_at, {which})
+        %b::boolean AS learned, %b::integer AS denied_in, %b::uuid AS agent,
+        %b::uuid AS requester, %b::text[] AS approvers, %b::timestamptz AS now_at, {which})
     SELECT may.refusal, may.limits, may.inside, who.owes, who.again,
         {", ".join(f"rule.{name}" for name in READ)}
     FROM asked CROSS JOIN {who}
@@ -102,15 +104,20 @@ class Question:
     tool: UUID
     tool_number: int
     learned: bool  # whether rules speak that nobody took up
+    denied_in: int  # the policy version that last began to deny it: no rule from before it speaks
     run: RunFor
     approvers: Sequence[str]
     now: datetime
 
     @property
+    def about(self) -> list[Any]:
+        """What decides whether a rule speaks of such calls at all."""
+        return [self.tool, self.tool_number, self.learned, self.denied_in]
+
+    @property
     def parameters(self) -> list[Any]:
         run, approvers = self.run, list(self.approvers)
-        about = [self.tool, self.tool_number, self.learned]
-        return [*about, run.agent_id, run.requested_by_id, approvers, self.now]
+        return [*self.about, run.agent_id, run.requested_by_id, approvers, self.now]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,7 @@ def drawn(
     Before all others comes who has not answered a check of ``like``, a call by its shape and by
     itself. So many are looked at at most that deciding takes no longer in a large tenant.
     """
-    named = (current_tenant_id(), authority_version, asked.tool, asked.tool_number, asked.learned)
+    named = (current_tenant_id(), authority_version, *asked.about)
     people = _PEOPLE.get(named, lambda: _people(asked))
     order, seen = in_drawn_order(people, key, str(step)), set[UUID]()
     for size in BATCHES:
@@ -165,7 +172,7 @@ def in_drawn_order(people: Sequence[UUID], key: bytes, step: str) -> Iterator[UU
 
 
 def _people(asked: Question) -> Sequence[UUID]:
-    rows = prepared_rows(_READ_PEOPLE, [asked.tool, asked.tool_number, asked.learned])
+    rows = prepared_rows(_READ_PEOPLE, asked.about)
     return tuple(person for (person,) in rows)
 
 

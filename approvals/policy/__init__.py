@@ -1,6 +1,7 @@
 """The policy of a tenant as pure functions: is it valid, and what does it say of one call."""
 
 from approvals.policy.completing import ends, judge_completion
+from approvals.policy.denials import Denials
 from approvals.policy.explaining import RuleSaid, explain
 from approvals.policy.judging import (
     DEFAULT,
@@ -18,6 +19,7 @@ __all__ = [
     "DEFAULT",
     "NOBODY",
     "CompiledPolicy",
+    "Denials",
     "RuleSaid",
     "Subject",
     "Verdict",

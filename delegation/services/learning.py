@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from approvals import judging
 from delegation import backtests, calls, locks, state
 from delegation.beside import modes_now
 from delegation.canonical import Canonical
@@ -33,6 +34,7 @@ from delegation.rules import Rule
 from delegation.services import events
 from delegation.studying import PORTION, Studied, events_of, latest_of, settings_of, study
 from delegation.transitions import days, rules
+from interrupts.models import Tool
 from tenants.clock import database_now
 from tenants.journal import SYSTEM
 
@@ -40,7 +42,12 @@ FAMILIAR: Final = 5  # answers without a refusal, to something familiar, that ma
 STOPPED_FOR: Final = timedelta(days=30)  # in which what was revoked is not suggested again
 LONGEST_BACKTEST: Final = 2_000
 # Of what sleeps for these, its person says when it goes on.
-HELD_BY_PEOPLE: Final = (PauseReason.PERSON, PauseReason.ADMIN, PauseReason.UNREADABLE)
+HELD_BY_PEOPLE: Final = (
+    PauseReason.PERSON,
+    PauseReason.ADMIN,
+    PauseReason.UNREADABLE,
+    PauseReason.DENIED,
+)
 S = DelegationStatus
 
 
@@ -51,6 +58,7 @@ def catch_up() -> None:
     """
     now = database_now()
     complete = EventStream.objects.filter(complete_at__gt=now - timedelta(days=1)).exists()
+    heed_denials(everything=not complete)
     events.collect(everything=not complete)
     _learn_what_is_new()
     if not complete:
@@ -75,18 +83,53 @@ def _learn_what_is_new() -> None:
 
 def learn(people: Iterable[UUID]) -> None:
     """Learn from what is new of these people, in transactions of a bounded size; again: nothing."""
-    modes = modes_now()
+    # What policy begins to deny from here on is heeded of what begins here, by the next pass.
+    policy, modes = judging.number_now(), modes_now()
     for user_id in sorted(people):
         is_over = False
         while not is_over:
             with transaction.atomic():
-                is_over = _learn(user_id, modes)
+                is_over = _learn(user_id, policy, modes)
 
 
 def fade() -> None:
     """Bring every person's rules to what is familiar by now, and end those whose time is over."""
     learn(LearnerState.objects.values_list("user_id", flat=True))
     expire()
+
+
+def heed_denials(*, everything: bool = True) -> None:
+    """Have rules sleep whose tool policy began to deny since they began, or were last let go on.
+
+    Unless ``everything`` is asked for, nothing is looked at again under the same policy version.
+    """
+    policy = judging.number_now()
+    heeded = EventStream.objects.filter(denials_through=policy)
+    if not everything and (policy == judging.NO_POLICY or heeded.exists()):
+        return
+    latest = judging.denials(policy).latest
+    older = Delegation.objects.filter(status__in=[S.ACTIVE, S.PAUSED], confirmed_under__lt=latest)
+    for user_id in sorted(set(older.values_list("user_id", flat=True))):
+        with transaction.atomic():
+            _heed_denials(locks.lock_rules(user_id), policy)
+    EventStream.objects.update(denials_through=policy)
+
+
+def _heed_denials(held: Sequence[Delegation], policy: int) -> None:
+    """Have those of a person's rules sleep that policy denied meanwhile, until their person says."""
+    denials = judging.denials(policy)
+    older = [one for one in held if one.confirmed_under < denials.latest]
+    tools = Tool.objects.filter(pk__in={one.tool for one in older})
+    names = dict(tools.values_list("pk", "name")) if older else {}
+    for rule in older:
+        denied_in = denials.of(names[rule.tool])
+        if rule.confirmed_under >= denied_in:
+            continue
+        why = PauseReason.DENIED, SYSTEM, database_now(), f"version {denied_in}"
+        if rule.status == S.ACTIVE:
+            rules.pause(rule, *why)
+        elif rule.origin == Origin.LEARNED and _wakes_by_itself(rule):
+            rules.sleep_on(rule, *why)
 
 
 def expire() -> None:
@@ -102,7 +145,7 @@ def expire() -> None:
                 rules.end(rule, S.EXPIRED, SYSTEM, now)
 
 
-def _learn(user_id: UUID, modes: Modes) -> bool:
+def _learn(user_id: UUID, policy: int, modes: Modes) -> bool:
     """Learn from the next portion of a person's events; say whether it was the last.
 
     Their rules follow then only: what comes next may refuse what a portion shows.
@@ -116,11 +159,12 @@ def _learn(user_id: UUID, modes: Modes) -> bool:
         kept.state, kept.shadow = state.dump(studied.learner), studied.shadow
         kept.save()
     held, is_over = locks.lock_rules(user_id), len(new) < PORTION
+    _heed_denials(held, policy)
     _count_in_days(held, new)
     for event in new:
         _heed_refusal(held, event)
     if is_over:
-        _Sync(user_id, modes, studied.learner, held, database_now()).all()
+        _Sync(user_id, policy, modes, studied.learner, held, database_now()).all()
     return is_over
 
 
@@ -224,6 +268,7 @@ class _Sync:
     """A person's rules as rows, brought to what the learner says."""
 
     user: UUID
+    policy: int  # the version under which it is learned
     modes: Modes
     learner: Learner
     held: Sequence[Delegation]
@@ -238,7 +283,7 @@ class _Sync:
         if row is not None:
             self._follow(row, rule)
         elif self._may_begin(rule):
-            rules.begin_new(self._made(rule), SYSTEM, self.now)
+            rules.begin_new(self._made(rule), SYSTEM, self.now, self.policy)
         elif self._may_suggest(rule):
             made = self._made(rule)
             made.backtest = self._backtest(rule.predicate, rule)
@@ -264,14 +309,14 @@ class _Sync:
         if row.status == S.ACTIVE and not proven:
             rules.pause(row, _why_not(rule), SYSTEM, self.now)
         elif row.status == S.PAUSED and proven and self._mode(rule) is Mode.AUTOMATIC:
-            rules.begin(row, SYSTEM, self.now)
+            rules.begin(row, SYSTEM, self.now, self.policy)
 
     def _follow_suggestion(self, row: Delegation, rule: Rule) -> None:
         if rule.is_empty or rule.state == "quarantined" or self._mode(rule) is Mode.OFF:
             rules.end(row, S.EXPIRED, SYSTEM, self.now)
         elif self._mode(rule) is Mode.AUTOMATIC and rule.state == "proven":
             row.predicate, row.sha256 = dict(rule.predicate), rule.sha256
-            rules.begin(row, SYSTEM, self.now)
+            rules.begin(row, SYSTEM, self.now, self.policy)
         else:
             if rule.sha256 != row.sha256:
                 row.backtest = self._backtest(rule.predicate, rule)

@@ -17,13 +17,14 @@ _SUGGESTED: Final = (
     "What you approve of this tool could run without asking you. Nothing changes until you have"
     " looked at the rule and turned it on."
 )
-_WHY: Final[Mapping[str, str]] = {
+_WHY: Final[Mapping[str, str]] = {  # "note" is the service's own, where one is in it
     PauseReason.ADMIN: "An admin paused it.",
     PauseReason.REFUSED: "You refused what it would have allowed.",
     PauseReason.INCIDENT: "Something that it or you allowed was undone.",
     PauseReason.UNPROVEN: "What was proved of your answers holds no more.",
     PauseReason.UNREADABLE: "You refused a call of this tool, or one was undone, and nobody can read"
     " any more what it was.",
+    PauseReason.DENIED: "Policy denied this tool in {note}. Let it go on if it still holds.",
 }
 
 
@@ -62,7 +63,8 @@ def _suggested(rule: Delegation, tool: str) -> Told:
 
 
 def _paused(rule: Delegation, tool: str) -> Told:
-    said = f"A rule of yours sleeps: you are asked again. {_WHY[rule.pause_reason or '']}"
+    why = _WHY[rule.pause_reason or ""].format(note=rule.note)
+    said = f"A rule of yours sleeps: you are asked again. {why}"
     since = [] if rule.changed_at is None else [f"Paused: {when(rule.changed_at)}"]
     return _told(rule, f"Paused: your rule for {tool}", said, [f"Risk: {rule.risk}", *since], tool)
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from approvals import judging
 from config.errors import Forbidden, PeopleOnly
 from delegation import drafts, locks, predicates
 from delegation.beside import modes_now
@@ -89,7 +90,7 @@ def accept(
             rule.limits = dict(limits)
         if rule.origin == Origin.LEARNED:
             rule.origin = Origin.PERSON
-        transitions.begin(rule, principal.actor, now)
+        transitions.begin(rule, principal.actor, now, judging.number_now())
     return rule
 
 

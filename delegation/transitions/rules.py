@@ -44,12 +44,17 @@ def suggest(rule: Delegation, actor: Actor, now: datetime) -> None:
         owed.tell_of_rule(owed.SUGGESTED, rule.pk, rule.user_id, now)
 
 
-def begin(rule: Delegation, actor: Actor, now: datetime) -> None:
-    """Let a rule speak for its person from now on, in this version."""
+def begin(rule: Delegation, actor: Actor, now: datetime, policy: int) -> None:
+    """Let a rule speak for its person from now on, in this version.
+
+    ``policy`` is the number of the policy version under which somebody said so, or what was learned
+    did: once a later one begins to deny its tool, it speaks no more until it is let go on.
+    """
     if rule.status != S.ACTIVE:
         move(rule, S.ACTIVE)
     rule.pause_reason, rule.note = None, ""
     rule.accepted_at = rule.accepted_at or now
+    rule.confirmed_under = policy
     rule.changed_at, rule.expires_at = now, now + LASTS
     rule.save()
     _keep_version(rule, actor, now)
@@ -58,11 +63,11 @@ def begin(rule: Delegation, actor: Actor, now: datetime) -> None:
     _tell(actor, "delegation.began", rule)
 
 
-def begin_new(rule: Delegation, actor: Actor, now: datetime) -> None:
+def begin_new(rule: Delegation, actor: Actor, now: datetime, policy: int) -> None:
     """Keep a new rule that begins at once."""
     rule.status = S.SUGGESTED
     rule.save(force_insert=True)
-    begin(rule, actor, now)
+    begin(rule, actor, now, policy)
 
 
 def change(rule: Delegation, predicate: Predicate, actor: Actor, now: datetime) -> None:
@@ -101,11 +106,13 @@ def pause(
     authority.raise_authority()
 
 
-def sleep_on(rule: Delegation, reason: PauseReason, actor: Actor, now: datetime) -> None:
+def sleep_on(
+    rule: Delegation, reason: PauseReason, actor: Actor, now: datetime, note: str = ""
+) -> None:
     """Have a rule that sleeps already sleep for another reason; its person is told of that too."""
     if rule.status != S.PAUSED:
         raise IllegalMove(f"A rule that is {rule.status} does not sleep on.")
-    _sleep(rule, reason, actor, now)
+    _sleep(rule, reason, actor, now, note)
 
 
 def _sleep(

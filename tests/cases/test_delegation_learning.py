@@ -226,6 +226,18 @@ def share(of_calls: float) -> None:
         connection.execute("UPDATE delegation_delegation SET check_share = %s", [of_calls])
 
 
+def let_go_on(world: World) -> None:
+    """Have appr1 let a rule go on that sleeps since policy denied its tool."""
+    learn(world)
+    (slept,) = world.rules_of("appr1")
+    assert (slept["status"], slept["pause_reason"]) == ("paused", "denied")
+    assert slept["note"].startswith("version ")
+    told = f"policy denied this tool in {slept['note']}; let it go on if it still holds"
+    assert told in page_of(world, "appr1", "/delegation/")
+    world.asked("db.export", {"table": "orders"})
+    world.begin(slept)
+
+
 def test_policy_is_asked_before_any_rule_of_a_person(world: World) -> None:
     """rf-deleg-07 (nicobailon/pi-mcp-adapter#536; oops-rs/mentra#43).
 
@@ -244,10 +256,14 @@ def test_policy_is_asked_before_any_rule_of_a_person(world: World) -> None:
     world.catch_up()  # what the rule had allowed before, and had not begun
     assert (world.fresh(allowed)["status"], world.outside.performed) == ("denied", [])
 
-    # Policy asks one person again: the rule is that person's answer still. Where policy means that
-    # none is to speak, it says so, and where it asks two, no rule is the second.
+    # Policy asks one person again: what the rule says was said before, so that person is asked, and
+    # the rule sleeps until they let it go on.
     world.given(tool, rules=[{**says, "then": "approve"}])
+    world.asked("db.export", orders)
+    let_go_on(world)
     world.unasked("db.export", orders, "delegation")
+    # Where policy means that none is to speak, it says so, and where it asks two, no rule is the
+    # second.
     for stricter in (
         {"rules": [{**says, "then": "approve", "quorum": 2}]},
         {"rules": [{**says, "then": "approve"}], "delegation": {"mode": "off"}},

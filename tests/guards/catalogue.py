@@ -1477,6 +1477,25 @@ GUARDS: tuple[Guard, ...] = (
         (f"{AUTOMATIC}::test_of_several_who_may_decide_one_is_drawn_whose_rule_alone_may_speak",),
     ),
     Guard(
+        "what policy denied since sleeps",
+        "8: a rule does not outlive policy's denial of its tool unless its person says so again",
+        patch("delegation.authorizer._denied_in", always(value=0)),
+        (
+            f"{LEARNED}/test_denied.py::test_it_does_not_speak_even_before_anything_had_it_sleep",
+            f"{LEARNED}/test_denied.py::test_what_it_had_allowed_before_does_not_start_either",
+            f"{LEARNED}/test_denied.py::test_a_new_denial_has_it_sleep_whatever_its_condition_says",
+        ),
+    ),
+    Guard(
+        "what is learned wakes nothing that policy denied",
+        "8: a rule sleeps over policy's denial of its tool until its person says otherwise",
+        patch("delegation.services.learning._heed_denials", nothing),
+        (
+            f"{LEARNED}/test_denied.py::test_what_is_learned_does_not_wake_it",
+            f"{LEARNED}/test_denied.py::test_what_sleeps_by_itself_is_not_woken_over_a_denial",
+        ),
+    ),
+    Guard(
         "what decides one call is bounded",
         "8: however many rules a person has, so many are read to decide a call",
         patch("delegation.services.rules._check_active", nothing),
