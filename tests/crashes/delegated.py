@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -46,6 +47,13 @@ def published(scene: Scene) -> Names:
 def over(scene: Scene) -> Names:
     names = speaking(scene)
     scene.move(91 * 86_400.0)
+    return names
+
+
+def denied(scene: Scene) -> Names:
+    names = allowed(scene)
+    for policy in ("closed", "usual"):
+        scene.change(partial(scene.world.publish, policy))
     return names
 
 
@@ -141,6 +149,12 @@ def cases() -> dict[str, tuple[str, Callable[..., Any], Callable[..., Any], bool
         ),
         "learn": (f"{SERVICES}.learning.learn", collected, learn, False),
         "have rules fade": (f"{SERVICES}.learning.fade", over, on_its_own(learning.fade), False),
+        "have rules heed denials": (
+            f"{SERVICES}.learning.heed_denials",
+            denied,
+            on_its_own(learning.heed_denials),
+            False,
+        ),
         "have rules expire": (
             f"{SERVICES}.learning.expire",
             over,
