@@ -141,7 +141,8 @@ def drawn(
     Before all others comes who has not answered a check of ``like``, a call by its shape and by
     itself. So many are looked at at most that deciding takes no longer in a large tenant.
     """
-    named = (current_tenant_id(), authority_version, *asked.about)
+    about = asked.tool, asked.tool_number, asked.learned, asked.denied_in
+    named = (current_tenant_id(), authority_version, *about)
     people = _PEOPLE.get(named, lambda: _people(asked))
     order, seen = in_drawn_order(people, key, str(step)), set[UUID]()
     for size in BATCHES:
