@@ -1,13 +1,16 @@
 """What the rows of a decision promise takes less to look at: a decision writes several of them."""
 
-from django.db import migrations, models
+from django.db import migrations
 
 from approvals.models import GATE_MOVES
 from tenants import guards
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0027_told_of_rules"), ("tenants", "0013_quicker_promises")]
+    dependencies = [
+        ("approvals", "0027_told_of_rules"),
+        ("tenants", "0012_journal_of_several_speakers"),
+    ]
     operations = [
         guards.moves_by_condition("approvals_gate", "state", GATE_MOVES),
         migrations.RemoveConstraint("decision", "a_chosen_reason_has_its_text"),
@@ -34,11 +37,4 @@ class Migration(migrations.Migration):
             {"stages": "jsonb", "stage": "smallint"},
             "CASE WHEN stages = '[]' THEN stage IS NULL ELSE coalesce(stage, 0) >= 1 END",
         ),
-        # What the service counts itself is not below nothing.
-        migrations.AlterField("decision", "policy_version", models.IntegerField()),
-        migrations.AlterField("decision", "stage", models.SmallIntegerField(null=True)),
-        migrations.AlterField("gate", "policy_version", models.IntegerField()),
-        migrations.AlterField("gate", "preview_tries", models.SmallIntegerField(default=0)),
-        migrations.AlterField("gate", "quorum", models.SmallIntegerField(default=1)),
-        migrations.AlterField("gate", "stage", models.SmallIntegerField(null=True)),
     ]

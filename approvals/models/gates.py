@@ -124,17 +124,17 @@ class Gate(TenantOwned):
 
     rule = models.CharField(max_length=200)  # the strictest that fired
     triggers = models.JSONField()
-    policy_version = models.IntegerField()
-    quorum = models.SmallIntegerField(default=1)
+    policy_version = models.PositiveIntegerField()
+    quorum = models.PositiveSmallIntegerField(default=1)
     stages = models.JSONField(default=list)  # of several: approvers and quorum of each, in order
-    stage = models.SmallIntegerField(null=True)  # the one that is open, or was last; from 1
+    stage = models.PositiveSmallIntegerField(null=True)  # the one that is open, or was last; from 1
     approvers = ArrayField(models.CharField(max_length=100), default=list)  # groups; none: all
     routing = models.JSONField(default=dict)
     twin = models.UUIDField(null=True)
     expires_at = models.DateTimeField(null=True)
     on_expiry = models.CharField(max_length=8, null=True)
     due_at = models.DateTimeField(null=True)  # when a worker should look at it: preview, expiry
-    preview_tries = models.SmallIntegerField(default=0)
+    preview_tries = models.PositiveSmallIntegerField(default=0)
     preview_until = models.DateTimeField(null=True)  # a worker is taking it, and has till then
     undecidable_at = models.DateTimeField(null=True)  # found that nobody may decide it
     opened_at = models.DateTimeField()
@@ -208,8 +208,8 @@ class Decision(TenantOwned):
     reason = models.TextField(null=True)  # in the person's own words
     reason_code = models.CharField(max_length=50, null=True)  # of the declared one that they chose
     reason_text = models.TextField(null=True)  # what that one said
-    policy_version = models.IntegerField()
-    stage = models.SmallIntegerField(null=True)  # in which it was said, where there are any
+    policy_version = models.PositiveIntegerField()
+    stage = models.PositiveSmallIntegerField(null=True)  # in which it was said, where there are any
     counts = models.BooleanField(default=True)
     bulk = models.BooleanField(default=False, db_default=False)  # approved together with others
     at = models.DateTimeField()

@@ -22,7 +22,7 @@ def kin(related_name: str) -> models.ForeignKey:
 class Migration(migrations.Migration):
     dependencies = [
         ("interrupts", "0016_steps_keep_what_policy_saw"),
-        ("tenants", "0013_quicker_promises"),
+        ("tenants", "0012_journal_of_several_speakers"),
     ]
     operations = [
         guards.moves_by_condition("interrupts_run", "status", RUN_MOVES),

@@ -17,7 +17,7 @@ class IdempotentAnswer(TenantOwned):
     caller = models.CharField(max_length=60)  # "agent:<id>" or "user:<id>"
     key = models.CharField(max_length=255)
     fingerprint = models.BinaryField(max_length=32)  # of method, path and body
-    status = models.SmallIntegerField()
+    status = models.PositiveSmallIntegerField()
     headers = models.JSONField(default=dict)
     body = models.BinaryField()  # sealed: an answer may hold what its tool calls sensitive
     created_at = models.DateTimeField(db_default=Now(), editable=False)
