@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 
-from approvals import deciders, stages, substitutes
+from approvals import deciders, snapshots, stages, substitutes
 from approvals.authority import Capacity
 from approvals.models import (
     OPEN_GATES,
@@ -22,6 +22,7 @@ from approvals.models import (
     Verdict,
 )
 from approvals.shown import GateShown, Similar, similar_sql
+from approvals.snapshots import PreviousStep
 from interrupts.models import Question, Run, Step
 from interrupts.selectors import bodies
 from tenants.models import User
@@ -57,6 +58,8 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
     undecided = () if viewer is None else [gate for gate in rows if gate.state in OPEN_GATES]
     similar = _similar({gate.tool_id for gate in undecided}) if undecided else {}
     votes = stages.standing(rows)
+    unshown = [gate.step for gate in rows if not gate.keeps_previous]
+    previous = previous_steps(unshown, snapshots.MAX_PREVIOUS) if unshown else {}
     return [
         GateShown(
             gate=gate,
@@ -70,6 +73,7 @@ def shown_gates(rows: Sequence[Gate], viewer: UUID | None) -> list[GateShown]:
             similar=similar.get(gate.tool_id) if gate.state in OPEN_GATES else None,
             questions=questions.get(gate.pk, ()),
             votes=votes.get(gate.pk, ()),
+            previous=previous.get(gate.step_id, ()),
         )
         for gate in rows
     ]
@@ -141,35 +145,22 @@ def _similar(tools: Iterable[UUID]) -> Mapping[UUID, Similar]:
         return {tool: Similar(*counts) for tool, counts in cursor.fetchall()}
 
 
-class PreviousStep(NamedTuple):
-    """A step as far as the gate of a later one shows it."""
-
-    id: UUID
-    position: int
-    tool_name: str
-    status: str
-    outcome: str | None
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        return {
-            "id": str(self.id),
-            "position": self.position,
-            "tool": self.tool_name,
-            "status": self.status,
-            "outcome": self.outcome,
-        }
-
-
 _PREVIOUS: Final = f"""
-SELECT {", ".join(PreviousStep._fields)} FROM interrupts_step
- WHERE run_id = %b::uuid AND position < %b::bigint ORDER BY position DESC LIMIT %b::bigint"""  # noqa: S608
+SELECT asked.id, {", ".join(f"one.{name}" for name in PreviousStep._fields)}
+  FROM unnest(%b::uuid[], %b::uuid[], %b::bigint[]) asked(id, run_id, position)
+ CROSS JOIN LATERAL (SELECT * FROM interrupts_step one
+    WHERE one.run_id = asked.run_id AND one.position < asked.position
+    ORDER BY one.position DESC LIMIT %b::bigint) one
+ ORDER BY one.position"""  # noqa: S608 - names of ours
 
 
-def previous_steps(step: Step, limit: int) -> list[PreviousStep]:
-    """Return the steps of the run before this one, the latest ``limit``, oldest first."""
-    rows = prepared_rows(_PREVIOUS, [step.run_id, step.position, limit])
-    return [PreviousStep(*row) for row in reversed(rows)]
+def previous_steps(steps: Collection[Step], limit: int) -> Mapping[UUID, list[PreviousStep]]:
+    """Return for each of these the steps of its run before it, the latest ``limit``, oldest first."""
+    asked = [(one.pk, one.run_id, one.position) for one in steps]
+    found: dict[UUID, list[PreviousStep]] = {one.pk: [] for one in steps}
+    for step, *row in prepared_rows(_PREVIOUS, [*map(list, zip(*asked, strict=True)), limit]):
+        found[step].append(PreviousStep(*row))
+    return found
 
 
 def database_time() -> datetime:

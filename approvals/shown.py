@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from approvals import routing
+from approvals import routing, snapshots
 from approvals.models import OPEN_GATES, Decision, Gate, GateState
 from approvals.policy.ends import NEVER, End
+from approvals.snapshots import PreviousStep
 from approvals.stages import Vote
 from interrupts import catalogue
 from interrupts.models import Question, ToolVersion
@@ -60,7 +61,8 @@ class StageShown:
 class GateShown:
     """A gate with what is shown beside it; ``given`` and ``may_decide`` are as of now.
 
-    ``votes`` are those that ``given`` counts, where the gate has stages.
+    ``votes`` are those that ``given`` counts, where the gate has stages. ``previous`` are the steps
+    before the gate's as they are now, where it does not keep them as they were.
     """
 
     gate: Gate
@@ -71,6 +73,7 @@ class GateShown:
     similar: Similar | None  # None: an agent's, or nothing is left to decide
     questions: Sequence[Question] = ()
     votes: Sequence[Vote] = ()
+    previous: Sequence[PreviousStep] = ()
     acting_for: str | None = None  # whose authority it would be by, where not the viewer's own
 
     @property
@@ -94,6 +97,11 @@ class GateShown:
     @property
     def arguments(self) -> Any:
         return self.bodies.get(bytes(self.gate.arguments))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a person is shown of the gate, as it is kept with who was shown it."""
+        return snapshots.snapshot(self.gate, self.arguments, self.version, self.previous)
 
     @property
     def stages(self) -> list[StageShown]:

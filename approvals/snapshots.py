@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from approvals.models import Ceremony, Gate
@@ -67,6 +67,26 @@ class Asked:
         if not self.sensitive:
             return self.arguments
         return templates.with_hmac(self.arguments, self.sensitive, _key(tenant_id))
+
+
+class PreviousStep(NamedTuple):
+    """A step as far as the gate of a later one shows it."""
+
+    id: UUID
+    position: int
+    tool_name: str
+    status: str
+    outcome: str | None
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        return {
+            "id": str(self.id),
+            "position": self.position,
+            "tool": self.tool_name,
+            "status": self.status,
+            "outcome": self.outcome,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +164,12 @@ def preview_shown(preview: Preview, asked: Asked) -> dict[str, Any]:
 
 
 def why(
-    run: Run, step: Step, asked: Asked, previous: Sequence[Mapping[str, Any]]
+    run: Run, step: Step, asked: Asked, previous: Sequence[PreviousStep] | None
 ) -> dict[str, Any]:
-    """Return why the agent wants it, in its own words: untrusted text, to be shown as such."""
+    """Return why the agent wants it, in its own words: untrusted text, to be shown as such.
+
+    Without ``previous`` the steps before it are not kept: they are read whenever it is shown.
+    """
     said: Mapping[str, Any] = step.proposal
     return {
         "goal": run.goal,
@@ -156,7 +179,7 @@ def why(
         "risk_score": said.get("risk_score"),
         "milestone": said.get("milestone"),
         "dry_run": dry_run(step, asked),
-        "previous_steps": list(previous),
+        "previous_steps": None if previous is None else [one.shown for one in previous],
     }
 
 
@@ -222,15 +245,20 @@ def what(gate: Gate, arguments: Any, version: ToolVersion) -> dict[str, Any]:
     }
 
 
-def snapshot(gate: Gate, arguments: Any, version: ToolVersion) -> dict[str, Any]:
-    """Return what a person is shown of a gate, as it is kept with who was shown it."""
+def snapshot(
+    gate: Gate, arguments: Any, version: ToolVersion, previous: Sequence[PreviousStep]
+) -> dict[str, Any]:
+    """Return what a person is shown of a gate, as it is kept with who was shown it.
+
+    ``previous`` are the steps before it as they are now, for a gate that does not keep them.
+    """
     return {
         "pattern": gate.pattern,
         "risk": gate.risk,
         "effect": gate.effect,
         "ceremony": gate.ceremony,
         "what": what(gate, arguments, version),
-        "why": _why(gate),
+        "why": _why(gate, previous),
         "what_could_go_wrong": gate.what_could_go_wrong,
         "triggers": gate.triggers,
         "policy_version": gate.policy_version,
@@ -239,12 +267,14 @@ def snapshot(gate: Gate, arguments: Any, version: ToolVersion) -> dict[str, Any]
     }
 
 
-def _why(gate: Gate) -> dict[str, Any]:
+def _why(gate: Gate, previous: Sequence[PreviousStep]) -> dict[str, Any]:
     """Return it as it is shown: with what was not yet told when older gates opened."""
-    shown = {"started_by": [], "dry_run": None, **gate.why}
-    if (said := shown["dry_run"]) is not None:
-        shown["dry_run"] = {**said, "differs_in": differs_in(said, gate.preview)}
-    return shown
+    told = {"started_by": [], "dry_run": None, **gate.why}
+    if (said := told["dry_run"]) is not None:
+        told["dry_run"] = {**said, "differs_in": differs_in(said, gate.preview)}
+    if not gate.keeps_previous:
+        told["previous_steps"] = [one.shown for one in previous]
+    return told
 
 
 def instant(moment: datetime | None) -> str | None:

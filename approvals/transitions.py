@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -19,7 +19,7 @@ from approvals.models import (
     GateState,
     Pattern,
 )
-from approvals.snapshots import Asked
+from approvals.snapshots import Asked, PreviousStep
 from interrupts import catalogue, content
 from interrupts.authorizer import Judgement
 from interrupts.digests import step_digest
@@ -106,7 +106,8 @@ def open_gate(
 
     Where its tool offers a preview the gate is preparing, and a worker takes it after the commit.
     """
-    gate = made_gate(work, step, judgement, gate_id, interrupt)
+    before = selectors.previous_steps([step], snapshots.MAX_PREVIOUS)[step.pk]
+    gate = made_gate(work, step, judgement, gate_id, interrupt, previous=before)
     gate.pattern = Pattern.PROPOSE_CONFIRM
     gate.state = GateState.PENDING
     if catalogue.offers(gate.tool_version, step.tool_name).preview:
@@ -125,13 +126,17 @@ def made_gate(
     judgement: Judgement,
     gate_id: UUID,
     interrupt: Interrupt | None,
+    *,
     body: bytes | None = None,
+    previous: Sequence[PreviousStep] | None = None,
 ) -> Gate:
-    """Return the gate that ``judgement`` asks for, with all that is shown of it, not yet kept."""
+    """Return the gate that ``judgement`` asks for, with all that is shown of it, not yet kept.
+
+    ``previous`` are the steps before it as they are shown; None: nobody is shown it as it opens.
+    """
     version = catalogue.version(current_tenant_id(), step.tool_version_id)
     body = content.get(step.arguments) if body is None else body
     asked = Asked(step.tool_name, version, json.loads(body))
-    previous = selectors.previous_steps(step, snapshots.MAX_PREVIOUS)
     offers = catalogue.offers(version, step.tool_name)
     gate = Gate(
         id=gate_id,
@@ -143,7 +148,7 @@ def made_gate(
         risk=version.risk,
         effect=version.effect,
         arguments=step.arguments,
-        why=snapshots.why(work.run, step, asked, [one.shown for one in previous]),
+        why=snapshots.why(work.run, step, asked, previous),
         what_could_go_wrong=snapshots.risks(version, step, undoable=offers.compensate),
         twin=step.twin,
         expires_at=judgement.expires_at,

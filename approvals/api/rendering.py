@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from approvals import snapshots
 from approvals.learned import Learned
 from approvals.models import OPEN_GATES, Decision, Gate, PolicyVersion, Verdict
 from approvals.policy import Verdict as Judged
@@ -41,7 +40,7 @@ def gate(shown: GateShown, principal: Principal, learned: Learned | None = None)
         "step": row.step_id,
         "interrupt": row.interrupt_id,
         "state": row.state,
-        **snapshots.snapshot(row, shown.arguments, shown.version),
+        **shown.facts,
         "twin": row.twin,
         "quorum": {"needed": row.quorum, "given": shown.given},
         "approvers": row.approvers,

@@ -150,6 +150,11 @@ class Gate(TenantOwned):
         return [one for one in self.reasons if choice in one["decisions"]]
 
     @property
+    def keeps_previous(self) -> bool:
+        """Say whether the steps before its own are kept: not where nobody was shown it as it opened."""
+        return self.why.get("previous_steps", ()) is not None
+
+    @property
     def fits_bulk(self) -> bool:
         """Say whether this may be approved together with others: see `FITS_BULK`."""
         low = self.risk == Risk.LOW and self.effect != Effect.IRREVERSIBLE

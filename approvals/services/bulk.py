@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
 
-from approvals import cases, selectors, snapshots
+from approvals import cases, selectors
 from approvals.errors import GatePreparing
 from approvals.models import GateState, Verdict
 from approvals.services import decisions, gates
@@ -78,7 +78,7 @@ def _fits(shown: GateShown) -> bool:
 def _up_to_bound(shown: Iterator[GateShown]) -> Iterator[Reviewed]:
     length = 0
     for one in shown:
-        facts = snapshots.snapshot(one.gate, one.arguments, one.version)
+        facts = one.facts
         before, length = length, length + len(json.dumps(facts, ensure_ascii=False))
         if before and length > MOST_CHARACTERS:
             return

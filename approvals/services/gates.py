@@ -61,7 +61,7 @@ def _view(shown: GateShown, user_id: UUID, now: datetime) -> View:
         gate=gate,
         user_id=user_id,
         digest=gate.digest,
-        snapshot=snapshots.snapshot(gate, shown.arguments, shown.version),
+        snapshot=shown.facts,
         at=now,
     )
     view.imprint = snapshots.vouched(gate.run_id, view)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from approvals import learned, records, selectors, snapshots, waiting
+from approvals import learned, records, selectors, waiting
 from approvals.cases import UNSET
 from approvals.errors import ConfirmationRequired, ReasonRequired, UnknownReason
 from approvals.models import OPEN_GATES, Ceremony, Gate, Verdict
@@ -133,7 +133,7 @@ def decision_page(
     beside = records.beside(gate, viewer)
     now = selectors.database_time()
     situation = situation_of(shown, beside, viewer, now, refusal)
-    facts = snapshots.snapshot(gate, shown.arguments, shown.version)
+    facts = shown.facts
     sent = visit.request.POST if refusal is not None else {}
     context = {
         **_about(gate),

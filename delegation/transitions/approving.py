@@ -64,7 +64,7 @@ def record(work: Work, step: Step, allowed: Allowed) -> UUID:
 
 
 def _gate(work: Work, step: Step, allowed: Allowed) -> Gate:
-    gate = gates.made_gate(work, step, allowed.asked, uuid7(), None, allowed.body)
+    gate = gates.made_gate(work, step, allowed.asked, uuid7(), None, body=allowed.body)
     gate.pattern, gate.state, gate.settled_at = Pattern.ALLOWLIST, GateState.APPROVED, work.now
     gate.expires_at = gate.on_expiry = None
     return gate

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from approvals import selectors as approvals_selectors
 from approvals.models import Assignment, Decision, Gate
 from approvals.services import decisions
 from approvals.services.grants import set_grants
@@ -75,6 +76,25 @@ def test_a_call_that_a_rule_covers_runs_as_if_its_person_had_approved_it(office)
     assert office.house.work(run) > 0
     assert office.house.calls == [(TOOL, CALL)]
     assert list(verification.of_tenant()) == []
+
+
+def test_what_came_before_a_call_that_a_rule_allowed_is_read_when_it_is_looked_at(office):
+    office.rule()
+    run = office.house.run()
+    before, step = (runs(office, lambda: office.propose(run=run)) for _ in range(2))
+    gate = Gate.objects.select_related("run", "step").get(pk=step.gate)
+    assert gate.why["previous_steps"] is None
+    assert told(gate) == [(str(before.pk), before.position, TOOL, "ready", None)]
+    office.house.work(run)
+    assert told(gate) == [(str(before.pk), before.position, TOOL, "succeeded", "success")]
+    first = Gate.objects.select_related("run", "step").get(pk=before.gate)
+    both = approvals_selectors.shown_gates([first, gate], None)
+    assert [len(one.facts["why"]["previous_steps"]) for one in both] == [0, 1]
+
+
+def told(gate):
+    shown = approvals_selectors.shown_gate(gate, None).facts["why"]["previous_steps"]
+    return [tuple(one.values()) for one in shown]
 
 
 def test_the_journal_tells_that_the_rule_decided_and_what_it_said(office):
