@@ -86,7 +86,7 @@ def test_what_came_before_a_call_that_a_rule_allowed_is_read_when_it_is_looked_a
     assert gate.why["previous_steps"] is None
     assert told(gate) == [(str(before.pk), before.position, TOOL, "ready", None)]
     office.house.work(run)
-    assert told(gate) == [(str(before.pk), before.position, TOOL, "succeeded", "success")]
+    assert told(gate) == [(str(before.pk), before.position, TOOL, "succeeded", "succeeded")]
     first = Gate.objects.select_related("run", "step").get(pk=before.gate)
     both = approvals_selectors.shown_gates([first, gate], None)
     assert [len(one.facts["why"]["previous_steps"]) for one in both] == [0, 1]
