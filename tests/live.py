@@ -20,9 +20,10 @@ from typing import IO, Any
 
 import yaml
 
-from config.supervisor.paths import PROJECT, make_private
+from config.supervisor.paths import PROJECT, DataFolder, make_private
 from config.supervisor.processes import Program
 from demo.service import Person, Service
+from tests.platform.kept import ran_before
 from tests.platform.service import OURS, free_port
 from tests.plugin_postgres import claimed_folder
 
@@ -37,6 +38,7 @@ class Live:
         self._folder = claimed_folder(reuse=False)
         self.data = self._folder.__enter__() / "data"
         make_private(self.data, mode=0o711)
+        ran_before(DataFolder(self.data))
         self.port = free_port()
         self.environ = {k: v for k, v in os.environ.items() if not k.startswith(OURS)} | {
             "ABEYANCE_DATA_DIR": str(self.data),
