@@ -321,7 +321,7 @@ def sent(act):
     return len(plain) + prepared.call_count
 
 
-def test_a_step_that_a_rule_decides_costs_four_statements_more_than_one_that_policy_allows(office):
+def test_a_step_that_a_rule_decides_costs_three_statements_more_than_one_that_policy_allows(office):
     allowed = {"name": "free", "trigger": "action", "tools": ["free.make"], "then": "allow"}
     office.house.tool("free.make", arguments=SCHEMA, roles=ROLES)
     office.house.policy(allowed, {**ASKS, "tools": [TOOL]})
@@ -334,7 +334,7 @@ def test_a_step_that_a_rule_decides_costs_four_statements_more_than_one_that_pol
     for propose in proposals:  # what is remembered from now on
         propose()
     costs = [sent(propose) for propose in proposals]
-    assert costs[1] - costs[0] == 4
+    assert costs[1] - costs[0] == 3
 
 
 def test_who_asked_to_see_everything_is_asked(office):
