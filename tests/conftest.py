@@ -22,7 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-# What tests make is thrown away with each of them; looking through all that stays is a tenth of a run.
+# What a test makes goes with it: looking as often as usual through all that stays only costs time.
 gc.set_threshold(100_000, 20, 20)
 
 KEPT_BY_FLUSH = ("django_migrations", "django_content_type", "auth_permission")

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import yaml
 
-from config.supervisor.paths import PROJECT, DataFolder, make_private
+from config.supervisor.paths import PROJECT, DataFolder
 from config.supervisor.processes import Program
 from demo.service import Person, Service
 from tests.platform.kept import ran_before
@@ -37,7 +37,6 @@ class Live:
         # What a session that was killed leaves of it, the next session removes.
         self._folder = claimed_folder(reuse=False)
         self.data = self._folder.__enter__() / "data"
-        make_private(self.data, mode=0o711)
         ran_before(DataFolder(self.data))
         self.port = free_port()
         self.environ = {k: v for k, v in os.environ.items() if not k.startswith(OURS)} | {

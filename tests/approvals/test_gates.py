@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from approvals import selectors
 from approvals.models import Assignment, Gate, View
 from approvals.services import gates
 from config import jsontext
@@ -85,6 +86,33 @@ def test_a_gate_says_what_why_and_what_could_go_wrong(house):
     ]
     assert seen["triggers"][0]["trigger"] == "default"
     assert (seen["interrupt"], seen["step"]) == (str(gate.interrupt_id), str(gate.step_id))
+
+
+def refunds(house, run, *payments):
+    """Propose these refunds in one turn, each of which waits."""
+    proposals = [
+        {"tool": "payments.refund", "arguments": {"payment": one, "amount": "1.00"}}
+        for one in payments
+    ]
+    return propose(house.agent, run.pk, proposals=proposals)[0]
+
+
+def test_the_steps_before_a_gate_are_shown_as_they_were_when_it_opened(house):
+    before, asked = refunds(house, house.run(), "p-1", "p-2")
+    house.decide("alice", Gate.objects.get(pk=before.gate), "reject", reason="not this one")
+    assert Step.objects.get(pk=before.pk).status == "rejected"
+    seen = shown(house, Gate.objects.get(pk=asked.gate))
+    assert [one["status"] for one in seen["why"]["previous_steps"]] == ["waiting"]
+
+
+def test_the_latest_steps_before_each_of_several_are_told_oldest_first(house):
+    one, other = (refunds(house, house.run(), *names) for names in ("abcd", "ef"))
+    found = selectors.previous_steps([one[3], one[0], other[1]], 2)
+    assert {step: [before.id for before in those] for step, those in found.items()} == {
+        one[3].pk: [one[1].pk, one[2].pk],
+        one[0].pk: [],
+        other[1].pk: [other[0].pk],
+    }
 
 
 def test_the_strictest_trigger_is_the_interrupts_reason(house):
