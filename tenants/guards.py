@@ -8,12 +8,19 @@ from django.db.migrations import RunSQL
 def legal_moves(table: str, column: str, moves: Mapping[str, Iterable[str]]) -> RunSQL:
     """Refuse a change of ``table.column`` that the table of moves does not have.
 
-    `moves_by_condition` holds the same, and takes its place in a later migration.
+    The trigger is called for what is refused, and for nothing else: to call its function takes some
+    ten times as long as to ask its condition, since it is given both rows. The condition is a
+    function's call, whose plan is kept: the table of moves itself would be read anew for every
+    statement. What it does not say is no move.
     """
     legal = ", ".join(sorted(f"'{start} {end}'" for start, ends in moves.items() for end in ends))
     name = f"{table}_{column}_moves"
+    may = f"{table}_{column}_may_move"
     return RunSQL(
         f"""
+        CREATE FUNCTION {may}(p_from varchar, p_to varchar) RETURNS boolean
+            LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+            AS $$ BEGIN RETURN p_from = p_to OR p_from || ' ' || p_to = ANY (ARRAY[{legal}]); END $$;
         CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
             IF OLD.{column} <> NEW.{column}
@@ -25,36 +32,12 @@ def legal_moves(table: str, column: str, moves: Mapping[str, Iterable[str]]) -> 
             END IF;
             RETURN NEW;
         END $$;
-        CREATE TRIGGER {name} BEFORE UPDATE OF {column} ON {table}
-            FOR EACH ROW EXECUTE FUNCTION {name}();
-        """,
-        f"DROP TRIGGER {name} ON {table}; DROP FUNCTION {name}();",
-    )
-
-
-def moves_by_condition(table: str, column: str, moves: Mapping[str, Iterable[str]]) -> RunSQL:
-    """Have the trigger of `legal_moves` be called for what is refused, and for nothing else.
-
-    To call a trigger's function takes some ten times as long as to ask its condition, since it is
-    given both rows. The condition is a function's call, whose plan is kept: the table of moves
-    itself would be read anew for every statement. What it does not say is no move.
-    """
-    legal = ", ".join(sorted(f"'{start} {end}'" for start, ends in moves.items() for end in ends))
-    name = f"{table}_{column}_moves"
-    may = f"{table}_{column}_may_move"
-    return RunSQL(
-        f"""
-        CREATE FUNCTION {may}(p_from varchar, p_to varchar) RETURNS boolean
-            LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-            AS $$ BEGIN RETURN p_from = p_to OR p_from || ' ' || p_to = ANY (ARRAY[{legal}]); END $$;
-        DROP TRIGGER {name} ON {table};
         CREATE TRIGGER {name} BEFORE UPDATE OF {column} ON {table} FOR EACH ROW
             WHEN ({may}(OLD.{column}, NEW.{column}) IS NOT TRUE) EXECUTE FUNCTION {name}();
         """,
         f"""
         DROP TRIGGER {name} ON {table};
-        CREATE TRIGGER {name} BEFORE UPDATE OF {column} ON {table}
-            FOR EACH ROW EXECUTE FUNCTION {name}();
+        DROP FUNCTION {name};
         DROP FUNCTION {may};
         """,
     )

@@ -184,7 +184,7 @@ class Gate(TenantOwned):
                 name="one_pending_gate_per_step",
             ),
             models.CheckConstraint(condition=Q(quorum__gte=1), name="a_gate_needs_somebody"),
-            # Besides, as promises of migration 0028: a_gate_expires_into_no_approval and
+            # Besides, as promises of migration 0002: a_gate_expires_into_no_approval and
             # a_gate_with_stages_has_an_open_one.
         ]
 
@@ -246,7 +246,7 @@ class Decision(TenantOwned):
                 condition=Q(counts=True, acting_for__isnull=False),
                 name="one_counting_vote_for_a_person",
             ),
-            # Besides, as a promise of migration 0028: a_chosen_reason_has_its_text.
+            # Besides, as a promise of migration 0002: a_chosen_reason_has_its_text.
         ]
 
     @property

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 
-import pytest
 from django.core import mail
 
 from approvals import owed
@@ -18,14 +16,12 @@ from interrupts import verification
 from tenants import outbox
 from tenants.models import JournalEntry, OutboxMessage, User
 from tests.approvals.house import fresh
-from tests.database import as_owner
 from tests.delegation.office import CALL, PREDICATE, ROLES, SCHEMA, TOOL
 
 ASKS = {"name": "ask", "trigger": "action", "tools": ["*"], "then": "approve"}
 DENIES = {**ASKS, "name": "no", "then": "deny", "tools": ["refunds.*"]}
 ABOVE = {**DENIES, "name": "above", "condition": 'decimal(arguments.amount) > decimal("1000")'}
 AUTOMATIC = {"mode": "automatic"}
-M = importlib.import_module("delegation.migrations.0008_rules_that_policy_denied")
 
 
 def denied_meanwhile(office, *, denies=DENIES, **more):
@@ -257,21 +253,3 @@ def test_a_version_is_looked_at_once_and_once_a_day_again(office):
     asks(office)
     learning.heed_denials()
     assert fresh(rule).status == "paused"
-
-
-@pytest.mark.parametrize("began", ["before", "after"])
-def test_rules_there_were_are_confirmed_under_what_was_in_force_when_they_began(office, began):
-    office.house.policy(ASKS)
-    if began == "before":
-        rule = office.rule()
-        denied_meanwhile(office)
-    else:
-        denied_meanwhile(office)
-        rule = office.rule()
-    stood = rule.confirmed_under
-    assert stood == {"before": 1, "after": 3}[began]
-    Delegation.objects.update(confirmed_under=0)
-    with as_owner() as owner, owner.transaction():
-        owner.execute(M.CONFIRM)
-    assert fresh(rule).confirmed_under == stood
-    asks(office) if began == "before" else runs(office)

@@ -76,9 +76,9 @@ def test_the_schema_as_migrated_is_ready() -> None:
             f"{APP} may truncate interrupts_run",
         ),
         (
-            "DELETE FROM django_migrations WHERE app = 'interrupts' AND name = '0001_initial'",
-            "INSERT INTO django_migrations VALUES (DEFAULT, 'interrupts', '0001_initial', now())",
-            "1 migrations are not applied, interrupts.0001_initial first",
+            "DELETE FROM django_migrations WHERE app = 'interrupts' AND name = '0001_tables'",
+            "INSERT INTO django_migrations VALUES (DEFAULT, 'interrupts', '0001_tables', now())",
+            "1 migrations are not applied, interrupts.0001_tables first",
         ),
     ],
 )
