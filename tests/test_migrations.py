@@ -1,18 +1,17 @@
 """An empty database and one of before the tables were written anew both come to the same."""
 
 from collections.abc import Iterator
-from importlib import import_module
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from django.test import Client
 
+from config.chain import APPLIED_BY_NOW, CHAIN
 from tests.database import as_owner
 
-APPS = ("tenants", "interrupts", "approvals", "delegation")
-NEW = [(app, name) for app in APPS for name in ("0001_tables", "0002_promises")]
-BEFORE = [each for app in APPS for each in import_module(f"{app}.migrations._before").BEFORE]
+NEW = [(app, name) for app in CHAIN for name in APPLIED_BY_NOW]
+BEFORE = [(app, name) for app, names in CHAIN.items() for name in names]
 
 
 @pytest.mark.django_db
@@ -36,7 +35,7 @@ def before(transactional_db: None) -> Iterator[None]:
     """The database as an earlier version left it, which had another chain of migrations."""
     with as_owner() as owner:
         kept = owner.execute("SELECT app, name, applied FROM django_migrations").fetchall()
-        owner.execute("DELETE FROM django_migrations WHERE app = ANY (%s)", [list(APPS)])
+        owner.execute("DELETE FROM django_migrations WHERE app = ANY (%s)", [list(CHAIN)])
         add = "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())"
         owner.cursor().executemany(add, BEFORE)
         try:
@@ -66,3 +65,49 @@ def test_one_that_had_a_part_of_it_is_refused(before: None, missing: tuple[str, 
     ):
         call_command("migrate", database="owner", verbosity=0)
     assert applied() == stood
+
+
+PROMISES = """
+SELECT format('%s %s', tablename, policyname) FROM pg_policies
+UNION ALL SELECT format('%s %s', tgrelid::regclass, tgname) FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT format('%s %s', conrelid::regclass, conname) FROM pg_constraint
+    WHERE conrelid <> 0
+UNION ALL SELECT oid::regprocedure::text FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace
+ORDER BY 1
+"""
+
+
+@pytest.fixture
+def empty() -> Iterator[None]:
+    """An empty database in the place of the test's, for what migrates."""
+    owner = connections["owner"]
+    made = owner.settings_dict["NAME"]
+    fresh = f"{made}_empty"
+    with as_owner() as connection:
+        connection.execute(f"CREATE DATABASE {fresh}".encode())
+        owner.close()
+        owner.settings_dict["NAME"] = fresh
+        try:
+            yield
+        finally:
+            owner.close()
+            owner.settings_dict["NAME"] = made
+            connection.execute(f"DROP DATABASE {fresh}".encode())
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "owner"])
+def test_a_first_migrate_that_broke_off_goes_on_where_it_stood(empty: None) -> None:
+    for app in CHAIN:
+        call_command("migrate", app, APPLIED_BY_NOW[0], verbosity=0)
+    assert not applied() & {(app, APPLIED_BY_NOW[1]) for app in ("approvals", "delegation")}
+    call_command("migrate", verbosity=0)
+    with as_owner() as migrated, connection.cursor() as cursor:
+        cursor.execute(PROMISES)
+        assert migrated.execute(PROMISES).fetchall() == cursor.fetchall()
+    assert applied() >= set(NEW)
+    with as_owner() as migrated:
+        assert migrated.execute(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = %s",
+            [connections["owner"].connection.info.backend_pid],
+        ).fetchone() == (0,)

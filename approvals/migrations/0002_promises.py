@@ -4,7 +4,6 @@ from pathlib import Path
 
 from django.db import migrations
 
-from approvals.migrations._before import BEFORE
 from tenants import guards, rls
 
 HERE = Path(__file__).parent
@@ -27,7 +26,6 @@ GATE_MOVES = {
 
 
 class Migration(migrations.Migration):
-    replaces = BEFORE
     dependencies = [("approvals", "0001_tables"), ("interrupts", "0002_promises")]
     operations = [
         rls.tenant_table("approvals_policyversion"),

@@ -6,14 +6,11 @@ from django.db import migrations, models
 
 import tenants.ids
 import tenants.scope
-from delegation.migrations._before import BEFORE
 from tenants.tables import Tables
 
 
 class Migration(migrations.Migration):
     initial = True
-
-    replaces = BEFORE
     dependencies = [
         ("interrupts", "0001_tables"),
         ("tenants", "0001_tables"),

@@ -2,12 +2,10 @@
 
 from django.db import migrations
 
-from delegation.migrations._before import BEFORE
 from tenants import rls
 
 
 class Migration(migrations.Migration):
-    replaces = BEFORE
     dependencies = [("delegation", "0001_tables"), ("approvals", "0002_promises")]
     operations = [
         rls.tenant_table("delegation_delegation"),

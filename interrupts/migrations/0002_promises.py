@@ -9,7 +9,6 @@ from pathlib import Path
 
 from django.db import migrations
 
-from interrupts.migrations._before import BEFORE
 from tenants import guards, rls
 
 # As interrupts/models/states.py had them.
@@ -41,7 +40,6 @@ GRANT SELECT ON interrupts_drain, interrupts_sweepround, interrupts_tally TO {rl
 
 
 class Migration(migrations.Migration):
-    replaces = BEFORE
     dependencies = [("interrupts", "0001_tables"), ("tenants", "0002_promises")]
     operations = [
         rls.tenant_table("interrupts_tool"),

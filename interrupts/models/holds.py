@@ -69,7 +69,7 @@ class Interrupt(TenantOwned):
             ),
         ]
         constraints = [
-            # Besides, as a promise of migration 0017: interrupt_resolution_is_all_or_nothing.
+            # Besides, as a promise of migration 0002: interrupt_resolution_is_all_or_nothing.
             models.UniqueConstraint(
                 fields=["step", "reason"],
                 condition=Q(status="open", step__isnull=False),

@@ -12,7 +12,7 @@ EVERY_HOST: Final = "*"
 class Drain(models.Model):
     """While it stands, the workers of a host, or of every host, begin nothing.
 
-    An intent looks at it under the drain lock that it holds shared (migration 0006), so none is
+    An intent looks at it under the drain lock that it holds shared (`interrupts_advance`), so none is
     committed once the lock was had alone after the row's commit.
     """
 

@@ -8,14 +8,11 @@ from django.db import migrations, models
 
 import tenants.ids
 import tenants.scope
-from tenants.migrations._before import BEFORE
 from tenants.tables import Tables
 
 
 class Migration(migrations.Migration):
     initial = True
-
-    replaces = BEFORE
     dependencies = [("auth", "0012_alter_user_first_name_max_length")]
     operations = [
         Tables(

@@ -5,7 +5,6 @@ from pathlib import Path
 from django.db import migrations
 
 from tenants import rls
-from tenants.migrations._before import BEFORE
 
 HERE = Path(__file__).parent
 CHAIN = """
@@ -46,7 +45,6 @@ ALTER TABLE tenants_idempotentanswer SET (toast_tuple_target = 8160);
 
 
 class Migration(migrations.Migration):
-    replaces = BEFORE
     dependencies = [("tenants", "0001_tables")]
     operations = [
         migrations.RunSQL([CHAIN, REFUSE_REWRITE, (HERE / "0002_journal.sql").read_text()]),
