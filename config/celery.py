@@ -1,5 +1,6 @@
 """The Celery application. Its messages are hints: whoever sends one goes on without a broker."""
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -17,17 +18,26 @@ from config.stopping import stop
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-# A request that sends a hint waits for the broker this long, once; then nobody tries for a while.
-HINT_OPTIONS = {
-    "max_retries": 1,
-    "interval_start": 0,
-    "interval_step": 0,
-    "interval_max": 0,
-    "connect_retries_timeout": 0.1,
-    "socket_connect_timeout": 0.1,
-    "socket_timeout": 0.1,
-}
+# Whoever sends a hint waits for the broker this long, once; then nobody tries for a while. A thread
+# that sends for others keeps nobody waiting: a broker that is only slow, as all are on a busy
+# machine, is to lose none of its hints.
+SECONDS, SECONDS_OF_A_THREAD = 0.1, 2.0
 QUIET_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+def hint_options(seconds: float) -> dict[str, float]:
+    """Return the transport's options for one try of ``seconds``."""
+    return {
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+        "interval_max": 0,
+        "connect_retries_timeout": seconds,
+        "socket_connect_timeout": seconds,
+        "socket_timeout": seconds,
+    }
 
 
 class Hints(Celery):
@@ -42,7 +52,8 @@ class Hints(Celery):
         self.sender.start()
 
     def connection_for_write(self, url: str | None = None, **kwargs: Any) -> Connection:
-        options = {**kwargs.pop("transport_options", {}), **HINT_OPTIONS}
+        waits = hint_options(SECONDS if self.sender is None else SECONDS_OF_A_THREAD)
+        options = {**kwargs.pop("transport_options", {}), **waits}
         return super().connection_for_write(url, transport_options=options, **kwargs)
 
     def send_task(
@@ -77,8 +88,10 @@ class Hints(Celery):
             raise OperationalError("the broker took no message a moment ago")
         try:
             yield
-        except (OperationalError, OSError):
+        except (OperationalError, OSError) as fault:
             self.quiet_until = time.monotonic() + QUIET_SECONDS
+            reason = type(fault.__cause__ or fault).__name__
+            logger.warning("the broker took no message (%s): it is left to the sweep", reason)
             raise
 
 

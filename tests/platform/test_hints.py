@@ -22,7 +22,7 @@ from kombu.exceptions import OperationalError
 from kombu.transport.virtual import Channel
 
 from config import sending
-from config.celery import Hints
+from config.celery import SECONDS, Hints
 from config.supervisor.broker import broker_answers, broker_program
 from config.supervisor.paths import DataFolder
 from tests.platform.service import free_port
@@ -157,6 +157,32 @@ def test_hints_from_a_thread_are_lost_while_the_broker_is_away_and_sent_again_af
     while not sent:
         time.sleep(0.001)
     assert sent == [sending.Hint("x.y", {"id": 1})]
+
+
+def test_a_broker_that_is_slow_loses_no_hint_of_a_thread(folder: Path) -> None:
+    with running(folder) as (place, child):
+        app = hints(f"redis+socket://{place.broker_socket}")
+        app.send_from_a_thread()
+        for number in range(2):  # the second one over the connection that is kept
+            child.send_signal(signal.SIGSTOP)
+            app.send_task("x.y", kwargs={"id": number})
+            time.sleep(3 * SECONDS)
+            child.send_signal(signal.SIGCONT)
+            message = None
+            while message is None and not app.quiet_until:
+                message = taken(app)
+            assert message is not None
+            assert message.decode()[1] == {"id": number}
+
+
+def test_a_broker_that_took_nothing_is_told_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = hints(f"redis+socket://{folder}/gone.sock")
+    for _ in range(3):
+        seconds_of_a_refused(app)
+    told = [record.getMessage() for record in caplog.records if record.name == "config.celery"]
+    assert told == ["the broker took no message (ConnectionError): it is left to the sweep"]
 
 
 def test_what_is_too_much_to_wait_is_left_to_the_sweep() -> None:
