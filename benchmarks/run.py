@@ -99,7 +99,7 @@ def waiting(bench: Bench) -> dict[str, float]:
     port, credentials = service.port, service.credentials
     figures: dict[str, float] = {}
     with service.working(), latency.meter(service.meter) as meter:
-        latency.wait_until_idle()
+        latency.wait_until_idle(service.cluster.folder.broker_socket)
         approved = latency.approve_to_effect(port, credentials, meter, APPROVALS)
         figures |= flatten("approve_to_effect", approved)
         for agents, samples in RECEIPTS.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from redis import Redis
 
 from benchmarks.client import BadAnswer, Client, clock
 from benchmarks.counters import dsn
@@ -17,7 +18,11 @@ from benchmarks.ours.api import BASE, Asked, Credentials, ask, new_run, propose,
 from benchmarks.ours.tools import MARK
 from config.database import NAME as DATABASE
 
-OUTSTANDING = "SELECT count(*) FROM interrupts_step WHERE status IN ('ready', 'executing')"
+OUTSTANDING = """
+SELECT (SELECT count(*) FROM interrupts_step WHERE status IN ('ready', 'executing'))
+    + (SELECT count(*) FROM interrupts_run WHERE due_at < now() + interval '2 seconds')
+"""
+QUEUE = "celery"  # as config.settings leaves it
 SECONDS_TO_WAIT = 20
 SECONDS_TO_DRAIN = 300
 PARKED = 20
@@ -53,14 +58,24 @@ def approve_to_effect(
     return milliseconds(seen)
 
 
-def wait_until_idle() -> None:
-    """Wait until the worker has done what the parts before left to be done."""
+def wait_until_idle(broker: Path) -> None:
+    """Wait until the worker has done what the parts before left to be done.
+
+    That are steps, hints about steps that are done by now, and runs that the sweep has to look at
+    once more: whatever is measured would wait for those before it.
+    """
     deadline = clock() + SECONDS_TO_DRAIN
+    hints = Redis(unix_socket_path=str(broker))
     with psycopg.connect(dsn(DATABASE), autocommit=True) as connection:
-        while (row := connection.execute(OUTSTANDING).fetchone()) and row[0]:
+        while outstanding := _outstanding(connection) + hints.llen(QUEUE):
             if clock() > deadline:
-                raise BadAnswer(f"{row[0]} steps are still outstanding")
+                raise BadAnswer(f"{outstanding} steps, runs and hints are still outstanding")
             time.sleep(0.1)
+
+
+def _outstanding(connection: psycopg.Connection) -> int:
+    row = connection.execute(OUTSTANDING).fetchone()
+    return row[0] if row else 0
 
 
 def _approved(asked: Asked, approver: Client, listening: socket.socket) -> float:
