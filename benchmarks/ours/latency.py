@@ -61,8 +61,8 @@ def approve_to_effect(
 def wait_until_idle(broker: Path) -> None:
     """Wait until the worker has done what the parts before left to be done.
 
-    That are steps, hints about steps that are done by now, and runs that the sweep has to look at
-    once more: whatever is measured would wait for those before it.
+    Those are steps, hints about steps that are done by now, and runs that the sweep has to look at
+    once more: whatever is measured would wait behind them.
     """
     deadline = clock() + SECONDS_TO_DRAIN
     hints = Redis(unix_socket_path=str(broker))
